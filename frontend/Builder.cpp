@@ -341,104 +341,6 @@ void Builder::declareInput(const std::string &name, const Where &where) {
   state->inputs.try_emplace(name, BuilderState::Named{Tensor(), where});
 }
 
-/// Whether the module has or will have a symbol of this name besides the
-/// parameter: a program, or the state of an optimizer.
-static bool isReserved(std::string_view name) {
-  for (std::string_view program :
-       {"forward", "training", "init", "step", "eval", "gradient"})
-    if (name == program)
-      return true;
-  for (const Optimizer &optimizer : getOptimizers())
-    if (name.starts_with(std::string(optimizer.name) + "/"))
-      return true;
-  return name.starts_with("fp16/"); // the loss scale
-}
-
-Tensor Builder::parameter(const std::string &name, ElementType type,
-                          const std::vector<Dim> &dims, Initializer initializer,
-                          const Where &where) {
-  std::string fullName = state->getVariableName(name);
-  // Of a parameter in loops there is one for each of their positions.
-  std::vector<Dim> allDims;
-  for (size_t loop : state->getLoopsOfVariables())
-    allDims.push_back(state->loops[loop].dim);
-  allDims.insert(allDims.end(), dims.begin(), dims.end());
-  if (state->scopes.back().isShared)
-    return state->shareParameter(fullName, type, allDims, where);
-  auto [entry, isFirst] = state->parameters.try_emplace(
-      fullName, BuilderState::Named{Tensor(), where});
-  if (!isFirst) {
-    state
-        ->fail(Code::DuplicateName, where,
-               fmt::format("two parameters are called \"{}\"", fullName))
-        .related.push_back({entry->second.where, "the first"});
-    return {};
-  }
-  if (isReserved(fullName)) {
-    state
-        ->fail(Code::ReservedWord, where,
-               fmt::format("no parameter can be called \"{}\"", fullName))
-        .notes.push_back("the compiler's programs and the states of its "
-                         "optimizers have such names");
-    return {};
-  }
-  if (!isFloat(type)) {
-    state->fail(
-        Code::WrongElementType, where,
-        fmt::format("a parameter has float elements, not {}", getName(type)));
-    return {};
-  }
-  std::vector<BuilderState::Loop> loops;
-  std::swap(loops, state->loops);
-  bool isValid = state->checkType(type, allDims, where);
-  std::swap(loops, state->loops);
-  if (!isValid)
-    return {};
-  for (BuilderState::Scope &scope : state->scopes)
-    scope.ownsParameters = true;
-  mlir::OpBuilder &declarations = state->declarations;
-  auto first = declarations.getF64FloatAttr(initializer.first);
-  auto second = declarations.getF64FloatAttr(initializer.second);
-  mlir::Attribute init;
-  switch (initializer.kind) {
-  case Initializer::Kind::Fill:
-    init = nd::FillAttr::get(state->context, first);
-    break;
-  case Initializer::Kind::Normal:
-  case Initializer::Kind::Uniform:
-  case Initializer::Kind::TruncatedNormal:
-    init = nd::RandomAttr::get(state->context,
-                               BuilderState::getDistribution(initializer.kind),
-                               first, second);
-    break;
-  case Initializer::Kind::Computed:
-    init = mlir::FlatSymbolRefAttr::get(state->context, "init");
-    break;
-  }
-  mlir::Location location =
-      withName(state->getLocation(where), state->getOriginOf(name));
-  state->valueNames.insert(fullName);
-  nd::NamedTensorType tensorType = state->getType(type, allDims);
-  if (!state->isTraining) {
-    state->variables[fullName] =
-        nd::VariableOp::create(declarations, location, fullName,
-                               nd::VariableRole::Parameter, tensorType, init);
-    if (initializer.kind == Initializer::Kind::Computed)
-      state->setInitial(fullName, tensorType, initializer.value, location);
-  } else if (!state->checkElaborations(fullName, tensorType, init, where)) {
-    return {};
-  }
-  mlir::OpBuilder::InsertionGuard guard(state->operations);
-  if (!state->loops.empty())
-    state->operations.restoreInsertionPoint(state->loops.front().outside);
-  auto read = nd::ReadOp::create(state->operations, location,
-                                 mlir::Type(tensorType), fullName);
-  Tensor parameter =
-      state->addNode(read.getResult(), type, std::move(allDims), where);
-  entry->second.value = parameter;
-  return state->sliceVariable(parameter, where);
-}
-
 void Builder::beginTraining() {
   BuilderState &self = *state;
   self.operations.setInsertionPointAfter(
@@ -447,7 +349,7 @@ void Builder::beginTraining() {
       self.operations, mlir::UnknownLoc::get(self.context), "training");
   self.operations.setInsertionPointToEnd(&program.getBody().front());
   self.isTraining = true;
-  self.evaluated = std::exchange(self.parameters, {});
+  self.evaluated = std::exchange(self.declared, {});
   self.inputs.clear();
   self.outputs.clear();
   self.scopes.assign(1, BuilderState::Scope{});
@@ -456,27 +358,6 @@ void Builder::beginTraining() {
   self.valueNumbers.clear();
   self.firstNode = self.nodes.size();
   self.bytes = 0;
-}
-
-bool BuilderState::checkElaborations(const std::string &name,
-                                     nd::NamedTensorType type,
-                                     mlir::Attribute init, const Where &where) {
-  auto known = evaluated.find(name);
-  if (known == evaluated.end()) {
-    fail(Code::ParameterOfOneElaboration, where,
-         fmt::format("\"{}\" is a parameter of the training step alone", name))
-        .helps.push_back("declare it outside of the \"if\"");
-    return false;
-  }
-  nd::VariableOp variable = variables.find(name)->second;
-  if (variable.getType() == type && variable.getInit() == init)
-    return true;
-  fail(Code::ParameterOfOneElaboration, where,
-       fmt::format("parameter \"{}\" has another type or initial value in the "
-                   "training step than in evaluation",
-                   name))
-      .related.push_back({known->second.where, "of evaluation"});
-  return false;
 }
 
 void Builder::output(const std::string &name, Tensor value,

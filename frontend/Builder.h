@@ -267,6 +267,17 @@ public:
   Tensor parameter(const std::string &name, ElementType type,
                    const std::vector<Dim> &dims, Initializer initializer,
                    const Where &where = MESHC_HERE);
+  /// State of the model: no gradient changes it, and the training step may set
+  /// it. What it was when the program started; in a scope with the variables of
+  /// another what that has set, if it did. Integers and truths can be state.
+  Tensor modelState(const std::string &name, ElementType type,
+                    const std::vector<Dim> &dims, Initializer initializer,
+                    const Where &where = MESHC_HERE);
+  /// Sets a state of the scope, in the program of the training step: `value`,
+  /// of its type, is what it is after the step. In a loop each iteration sets
+  /// its own.
+  void setModelState(const std::string &name, Tensor value,
+                     const Where &where = MESHC_HERE);
   void output(const std::string &name, Tensor value,
               const Where &where = MESHC_HERE);
 

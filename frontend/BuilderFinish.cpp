@@ -203,7 +203,9 @@ void BuilderState::finishTraining() {
     nd::ObjectiveOp::create(declarations, location, training->minimize);
     return;
   }
-  if (parameters.empty() && !failed)
+  if (!failed && std::ranges::none_of(declared, [](const auto &variable) {
+        return variable.second.role == nd::VariableRole::Parameter;
+      }))
     fail(Code::NothingToOptimize, trainingWhere,
          "the model to train has no parameters");
 
@@ -276,19 +278,6 @@ static void finishBinding(BuilderState &state, DataSpec data,
                 data.columns.begin(), data.columns.end())));
 }
 
-/// Those of the training step are checked where they are declared.
-void BuilderState::finishParameters() {
-  if (isTraining && !failed)
-    for (const auto &[name, parameter] : evaluated)
-      if (!parameters.contains(name))
-        fail(
-            Code::ParameterOfOneElaboration, parameter.where,
-            fmt::format("\"{}\" is a parameter of evaluation alone, so that no "
-                        "training changes it",
-                        name))
-            .helps.push_back("declare it outside of the \"if\"");
-}
-
 void BuilderState::finishData() {
   if (data.empty())
     return;
@@ -313,7 +302,7 @@ void BuilderState::finishData() {
 void Builder::finish() {
   BuilderState &self = *state;
   self.finishRules();
-  self.finishParameters();
+  self.finishVariables();
   if (self.outputs.empty())
     self.fail(Code::MissingOutput, Where(), "the model has no output");
   if (self.training)

@@ -245,6 +245,8 @@ Builder::endLoop(const std::vector<LoopValue> &carried,
         yielded[0].push_back(BuilderState::getValue(next));
   if (!state->failed)
     state->alignCarried(state->loops.back(), yielded[0]);
+  // What iterations set of states is theirs, like stacked values.
+  std::vector<BuilderState::Declared *> states = state->getStatesOfLoop();
   BuilderState::Loop loop = std::move(state->loops.back());
   state->loops.pop_back();
   leaveScope();
@@ -261,6 +263,8 @@ Builder::endLoop(const std::vector<LoopValue> &carried,
   }
   for (const LoopValue &value : stacked)
     yielded[1].push_back(BuilderState::getValue(value.value));
+  for (const BuilderState::Declared *variable : states)
+    yielded[1].push_back(BuilderState::getValue(variable->last));
   for (const LoopValue &value : summed)
     yielded[2].push_back(BuilderState::getValue(value.value));
   nd::YieldOp::create(state->operations, loop.location, yielded[0], yielded[1],
@@ -271,11 +275,15 @@ Builder::endLoop(const std::vector<LoopValue> &carried,
   std::vector<std::pair<ElementType, std::vector<Dim>>> made;
   for (const LoopValue &value : loop.initial)
     made.push_back({value.value.getElementType(), getDims(value.value)});
-  for (const LoopValue &value : stacked) {
-    std::vector<Dim> dims = getDims(value.value);
+  auto addStacked = [&](Tensor value) {
+    std::vector<Dim> dims = getDims(value);
     dims.insert(dims.begin(), loop.dim);
-    made.push_back({value.value.getElementType(), std::move(dims)});
-  }
+    made.push_back({value.getElementType(), std::move(dims)});
+  };
+  for (const LoopValue &value : stacked)
+    addStacked(value.value);
+  for (const BuilderState::Declared *variable : states)
+    addStacked(variable->last);
   for (const LoopValue &value : summed)
     made.push_back({value.value.getElementType(), getDims(value.value)});
   llvm::SmallVector<mlir::Value> initial, sliced;
@@ -302,9 +310,14 @@ Builder::endLoop(const std::vector<LoopValue> &carried,
         state->addNode(value, type.first, std::move(type.second), where));
   auto behindCarried = results.begin() + std::ptrdiff_t(carried.size());
   auto behindStacked = behindCarried + std::ptrdiff_t(stacked.size());
+  auto behindStates = behindStacked + std::ptrdiff_t(states.size());
+  for (size_t i = 0; i < states.size(); ++i) {
+    states[i]->last = behindStacked[std::ptrdiff_t(i)];
+    states[i]->numLoops = state->loops.size();
+  }
   return LoopResults{{results.begin(), behindCarried},
                      {behindCarried, behindStacked},
-                     {behindStacked, results.end()}};
+                     {behindStates, results.end()}};
 }
 
 } // namespace meshc::frontend

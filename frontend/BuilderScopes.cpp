@@ -74,41 +74,6 @@ std::string BuilderState::getVariableName(const std::string &name) const {
       .getText();
 }
 
-Tensor BuilderState::sliceVariable(Tensor whole, const Where &where) {
-  for (size_t loop : getLoopsOfVariables())
-    whole = slice(loops[loop], whole, where);
-  return whole;
-}
-
-Tensor BuilderState::shareParameter(const std::string &fullName,
-                                    ElementType type, std::span<const Dim> dims,
-                                    const Where &where) {
-  auto entry = parameters.find(fullName);
-  if (entry == parameters.end()) {
-    if (!failed) // of a call in error some are missing
-      fail(Code::SharedVariableDiffers, where,
-           fmt::format("there is no parameter \"{}\" that the call could share",
-                       fullName))
-          .notes.push_back(
-              "the call whose variables this one has declares none "
-              "of this name");
-    return {};
-  }
-  Tensor whole = entry->second.value;
-  if (!whole)
-    return {};
-  if (whole.getElementType() == type &&
-      std::ranges::equal(whole.getDims(), dims))
-    return sliceVariable(whole, where);
-  BuildError &error = fail(
-      Code::SharedVariableDiffers, where,
-      fmt::format("the call shares parameter \"{}\", which is {}, and {} here",
-                  fullName, toString(whole.getElementType(), whole.getDims()),
-                  toString(type, dims)));
-  error.related.push_back({entry->second.where, "declared here"});
-  return {};
-}
-
 Builder::ScopeId Builder::enterNumberedScope(const std::string &stem,
                                              const Where &where) {
   BuilderState::Scope &scope = state->scopes.back();

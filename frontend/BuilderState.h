@@ -114,16 +114,40 @@ struct BuilderState {
     Tensor value;
     Where where;
   };
-  std::map<std::string, Named, std::less<>> inputs, outputs, parameters;
-  /// The parameters of the program that is not for training, once that for
-  /// training has begun.
-  std::map<std::string, Named, std::less<>> evaluated;
+  std::map<std::string, Named, std::less<>> inputs, outputs;
+  /// A variable of the program that is built.
+  struct Declared {
+    nd::VariableRole role;
+    Tensor value = {}; ///< when the program starts, of all iterations
+    Where where = {};
+    /// What a state was last set to, and the loops around that; null: nothing.
+    Tensor last = {};
+    size_t numLoops = 0;
+  };
+  std::map<std::string, Declared, std::less<>> declared;
+  /// Those of the program that is not for training, once that for training has
+  /// begun.
+  std::map<std::string, Declared, std::less<>> evaluated;
   bool isTraining = false;
   size_t firstNode = 0; ///< of the program that is built
   std::map<std::string, nd::VariableOp, std::less<>> variables;
-  /// Whether a parameter is that of the program which is not for training.
-  bool checkElaborations(const std::string &name, nd::NamedTensorType type,
-                         mlir::Attribute init, const Where &where);
+  /// Declares a variable of the open scope; what the loops see of it.
+  Tensor declare(nd::VariableRole role, const std::string &name,
+                 ElementType type, const std::vector<Dim> &dims,
+                 Initializer initializer, const Where &where);
+  /// Whether a variable may have this name and these elements, and has none
+  /// that another one has; null after an error.
+  Declared *checkVariable(nd::VariableRole role, const std::string &fullName,
+                          ElementType type, const Initializer &initializer,
+                          const Where &where);
+  mlir::Attribute getInit(const Initializer &initializer) const;
+  /// Whether a variable is that of the program which is not for training.
+  bool checkElaborations(nd::VariableRole role, const std::string &name,
+                         nd::NamedTensorType type, mlir::Attribute init,
+                         const Where &where);
+  /// The states that are set in as many loops as there are around, in the order
+  /// of their names.
+  std::vector<Declared *> getStatesOfLoop();
   std::vector<std::pair<DataSpec, Where>> data;
 
   /// Elements of an input that are used as an index of so many positions: all
@@ -176,9 +200,10 @@ struct BuilderState {
   /// The loops that a variable in the open scope is stacked over.
   std::vector<size_t> getLoopsOfVariables() const;
   std::string getVariableName(const std::string &name) const;
-  /// A parameter of the scope whose variables the open one has.
-  Tensor shareParameter(const std::string &fullName, ElementType type,
-                        std::span<const Dim> dims, const Where &where);
+  /// A variable of the scope whose variables the open one has.
+  Tensor shareVariable(nd::VariableRole role, const std::string &fullName,
+                       ElementType type, std::span<const Dim> dims,
+                       const Where &where);
   /// What the loops see of a variable.
   Tensor sliceVariable(Tensor whole, const Where &where);
   /// Names that values have, so that no two have the same.
@@ -252,7 +277,7 @@ struct BuilderState {
   static BuilderState &of(Builder &builder) { return *builder.state; }
 
   void finishRules();
-  void finishParameters();
+  void finishVariables();
   void finishTraining();
   void finishData();
   llvm::SmallVector<mlir::NamedAttribute>

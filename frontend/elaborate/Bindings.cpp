@@ -55,9 +55,10 @@ void Elaborator::checkName(const ast::LetStatement &let,
           fmt::format("\"{}\" is bound to two values", name.text))
         .alsoAt(first.span, "the first");
   const bool binds = let.kind == ast::LetStatement::Kind::Binds;
-  if (binds && frame->numBlocks)
-    checkNew(name,
-             let.names.size() == 1 ? std::optional(let.keyword) : std::nullopt);
+  const std::optional<Span> keyword =
+      let.names.size() == 1 ? std::optional(let.keyword) : std::nullopt;
+  if (binds && checkNoState(name, keyword) && frame->numBlocks)
+    checkNew(name, keyword);
   if (binds || frame->bindings.contains(name.text))
     return;
   std::vector<std::string> names;

@@ -80,7 +80,7 @@ public:
       return in(*loop->dim) || in(loop->body->statements);
     if (const auto *branch = std::get_if<ast::IfStatement>(&statement))
       return in(*branch->condition);
-    if (const auto *param = std::get_if<ast::ParamStatement>(&statement))
+    if (const auto *param = std::get_if<ast::VariableStatement>(&statement))
       return in(*param->initializer);
     if (const auto *assertion = std::get_if<ast::AssertStatement>(&statement))
       return in(*assertion->condition);
@@ -142,7 +142,7 @@ private:
           if (const auto *let = std::get_if<ast::LetStatement>(&statement))
             collect(*let, own, isInner);
           else if (const auto *param =
-                       std::get_if<ast::ParamStatement>(&statement))
+                       std::get_if<ast::VariableStatement>(&statement))
             for (const ast::Name &name : param->names)
               own.insert(name.text);
           else if (const auto *dim = std::get_if<ast::DimStatement>(&statement))

@@ -4,6 +4,7 @@
 #include "frontend/syntax/ForeignNames.h"
 #include "layout/Spelling.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -46,12 +47,20 @@ static std::string_view getTarget(const ast::Statement &statement) {
 
 std::optional<Elaborator::Values>
 Elaborator::execute(const std::vector<ast::Statement> &body) {
+  const size_t numStates = frame->states.size();
+  std::optional<Values> returned = executeStatements(body);
+  keepStates(numStates);
+  return returned;
+}
+
+std::optional<Elaborator::Values>
+Elaborator::executeStatements(const std::vector<ast::Statement> &body) {
   for (const ast::Statement &statement : body) {
     if (mustStop() || frame->isRefused)
       return std::nullopt;
     frame->target = getTarget(statement);
-    if (const auto *param = std::get_if<ast::ParamStatement>(&statement))
-      execute(*param);
+    if (const auto *variable = std::get_if<ast::VariableStatement>(&statement))
+      execute(*variable);
     else if (const auto *let = std::get_if<ast::LetStatement>(&statement))
       execute(*let);
     else if (const auto *dim = std::get_if<ast::DimStatement>(&statement))
@@ -114,35 +123,89 @@ std::optional<Dims> Elaborator::getDims(const std::vector<ast::Name> &names) {
   return isValid ? std::optional(all) : std::nullopt;
 }
 
-void Elaborator::execute(const ast::ParamStatement &param) {
-  std::optional<ElementType> element = getElementType(param.type.element);
-  std::optional<Dims> dims = getDims(param.type.dims);
+void Elaborator::execute(const ast::VariableStatement &variable) {
+  std::optional<ElementType> element = getElementType(variable.type.element);
+  std::optional<Dims> dims = getDims(variable.type.dims);
   bool isValid = element && dims;
   if (initialDims) {
-    error(Code::MisplacedStatement, param.names.front().span,
-          "an initial value has no parameters of its own");
+    error(Code::MisplacedStatement, variable.names.front().span,
+          fmt::format("an initial value has no {} of its own",
+                      variable.isState ? "state" : "parameters"));
     isValid = false;
   }
-  for (const ast::Name &name : param.names) {
+  hasTrainingProgram |= variable.isState;
+  for (const ast::Name &name : variable.names) {
     if (frame->numBlocks)
       checkNew(name);
-    // One for each: draws are called like the parameter.
+    // One for each: draws are called like the variable.
     frame->target = name.text;
     std::optional<Initializer> initializer;
     if (isValid)
-      initializer = getInitializer(*param.initializer, *element, *dims);
+      initializer = getInitializer(*variable.initializer, *element, *dims);
     isValid &= initializer.has_value();
     Tensor tensor;
-    if (isValid)
-      tensor =
-          checked(builder.parameter(std::string(name.text), *element, *dims,
-                                    *initializer, getWhere(name.span)));
+    if (isValid) {
+      const std::string text(name.text);
+      const Where where = getWhere(name.span);
+      tensor = checked(
+          variable.isState
+              ? builder.modelState(text, *element, *dims, *initializer, where)
+              : builder.parameter(text, *element, *dims, *initializer, where));
+    }
+    if (variable.isState && tensor)
+      frame->states.push_back({name, tensor});
     frame->bindings[name.text] = {tensor ? Value(tensor) : Value(Poison()),
                                   name.span};
   }
 }
 
+void Elaborator::keepStates(size_t first) {
+  // What is executed twice for the training step is checked there.
+  if (std::get<bool>(training) && !mustStop() && !frame->isRefused)
+    for (size_t i = first; i < frame->states.size(); ++i)
+      keepState(frame->states[i]);
+  frame->states.resize(first);
+}
+
+void Elaborator::keepState(const DeclaredState &state) {
+  const Binding &binding = frame->bindings[state.name.text];
+  const auto *tensor = std::get_if<Tensor>(&binding.value);
+  if (isPoison(binding.value) || (tensor && *tensor == state.start))
+    return;
+  const std::vector<Operand> operands = {{binding.span, state.start}};
+  Tensor value =
+      toTensor(binding.value, binding.span, state.start.getElementType());
+  if (value && !tensor && !state.start.getDims().empty())
+    value = checked(builder.broadcast(value,
+                                      {state.start.getDims().begin(),
+                                       state.start.getDims().end()},
+                                      getWhere(binding.span)),
+                    operands);
+  builder.setModelState(std::string(state.name.text), value,
+                        getWhere(binding.span));
+  reportBuildErrors(operands);
+}
+
+bool Elaborator::checkNoState(const ast::Name &name,
+                              std::optional<Span> keyword) {
+  const auto state =
+      std::ranges::find_if(frame->states, [&](const DeclaredState &known) {
+        return known.name.text == name.text;
+      });
+  if (state == frame->states.end())
+    return true;
+  Diagnostic &bound =
+      error(Code::NameIsBound, name.span,
+            fmt::format("\"{}\" is state, which this would not set", name.text))
+          .alsoAt(getUserSpan(state->name.span), "declared here");
+  if (keyword)
+    bound.fix({keyword->source, keyword->begin, name.span.begin}, "",
+              "without \"let\" it is what the state becomes");
+  return false;
+}
+
 void Elaborator::execute(const ast::OutputStatement &output) {
+  checkNoState(output.name);
   Value value = evaluateBound(*output.value);
   Tensor tensor = toTensor(value, output.value->span, ElementType::F32);
   builder.output(std::string(output.name.text), tensor,

@@ -126,7 +126,7 @@ void Elaborator::decide(const std::vector<ast::Statement> &body,
     } else if (const auto *dim = std::get_if<ast::DimStatement>(&statement)) {
       bind(dim->name, Poison());
     } else if (const auto *param =
-                   std::get_if<ast::ParamStatement>(&statement)) {
+                   std::get_if<ast::VariableStatement>(&statement)) {
       for (const ast::Name &name : param->names)
         bind(name, Poison());
     } else if (const auto *loop = std::get_if<ast::LoopStatement>(&statement)) {

@@ -76,7 +76,7 @@ void Elaborator::run() {
     return;
   }
   buildModel(*model);
-  if (readsTraining && !diagnostics.hasErrors()) {
+  if (hasTrainingProgram && !diagnostics.hasErrors()) {
     // Once more, for the training step.
     training = true;
     numSteps = 0;

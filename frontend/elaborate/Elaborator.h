@@ -68,6 +68,11 @@ private:
     Builder::ScopeId scope;
     Span span;
   };
+  /// State that a body declares, and its value before the statements.
+  struct DeclaredState {
+    ast::Name name;
+    Tensor start;
+  };
   /// One call of a function, or the model.
   struct Frame {
     const ast::Function *function = nullptr; ///< null in the model
@@ -84,6 +89,8 @@ private:
     bool isRefused = false; ///< by an `assert`: nothing more is executed
     /// The dims that the call has made, by their names in the program.
     std::vector<std::string> dims = {};
+    /// State of the blocks that have not ended.
+    std::vector<DeclaredState> states = {};
   };
   /// A dim or number defined at the top level.
   struct Global {
@@ -152,7 +159,15 @@ private:
   void buildModel(const ast::Model &model);
   /// Executes the statements; the values returned, if there are.
   std::optional<Values> execute(const std::vector<ast::Statement> &body);
-  void execute(const ast::ParamStatement &param);
+  std::optional<Values>
+  executeStatements(const std::vector<ast::Statement> &body);
+  void execute(const ast::VariableStatement &variable);
+  /// Ends the body that declared the states from `first` on: in the training
+  /// step what their names are bound to is what they are after it.
+  void keepStates(size_t first);
+  void keepState(const DeclaredState &state);
+  /// Reports a statement that would give the name of state to something else.
+  bool checkNoState(const ast::Name &name, std::optional<Span> keyword = {});
   void execute(const ast::OutputStatement &output);
   /// False if it does not hold.
   bool execute(const ast::AssertStatement &assertion);
@@ -376,10 +391,10 @@ private:
       {"inf", Number::of(std::numeric_limits<double>::infinity())},
       {"true", true},
       {"false", false}};
-  /// Whether the model is elaborated for the training step. If nothing reads it
-  /// that has the same program.
+  /// Whether the model is elaborated for the training step. If nothing reads
+  /// it, and there is no state, that has the same program.
   Value training = false;
-  bool readsTraining = false;
+  bool hasTrainingProgram = false;
 
   bool hasMesh = false; ///< false after an error in it
   const std::vector<ast::LayoutRule> *layoutRules = nullptr;

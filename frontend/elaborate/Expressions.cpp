@@ -121,7 +121,7 @@ const Value *Elaborator::lookUp(std::string_view name, Span *definedAt) {
     return &global->second.value;
   }
   if (frame && name == "training") {
-    readsTraining = true;
+    hasTrainingProgram = true;
     return &training;
   }
   auto known = predefined.find(name);

@@ -51,11 +51,24 @@ std::optional<Initializer> Elaborator::getInitializer(const ast::Expr &expr,
     return Initializer::computed(initial);
   if (std::optional<Number> number = getNumber(value))
     return getFill(number->toDouble(), element, expr.span);
+  if (const auto *truth = std::get_if<bool>(&value);
+      truth && element == ElementType::Bool)
+    return Initializer::fill(*truth);
   if (!tensor && !isPoison(value))
     error(Code::WrongKind, expr.span,
           fmt::format("an initial value is a number or a tensor, found {}",
                       describe(value)));
   return std::nullopt;
+}
+
+/// Whether a finite number is a value of this type, exactly if that has
+/// integers: a double holds those up to 2^53.
+static bool isInitial(double value, ElementType element) {
+  if (isFloat(element))
+    return element == ElementType::F64 || std::isfinite(float(value));
+  if (element == ElementType::Bool || std::trunc(value) != value)
+    return false;
+  return std::abs(value) <= (element == ElementType::I32 ? 0x7fffffff : 0x1p53);
 }
 
 std::optional<Initializer> Elaborator::getFill(double value,
@@ -65,7 +78,7 @@ std::optional<Initializer> Elaborator::getFill(double value,
           fmt::format("an initial value cannot be {}", value));
     return std::nullopt;
   }
-  if (element == ElementType::F32 && std::isinf(float(value))) {
+  if (!isInitial(value, element)) {
     error(Code::NotRepresentable, span,
           fmt::format("{} is not a value of type {}", value, getName(element)));
     return std::nullopt;

@@ -193,8 +193,9 @@ struct ParameterType {
   bool isOpen = false; ///< with "..": these dims at least
 };
 
-/// param a, b: type = initializer
-struct ParamStatement {
+/// param a, b: type = initializer, or state a, b: type = initializer
+struct VariableStatement {
+  bool isState = false;
   std::vector<Name> names;
   TypeExpr type;
   ExprPtr initializer;
@@ -259,7 +260,7 @@ struct ReturnStatement {
   std::vector<ExprPtr> values;
 };
 
-using Statement = std::variant<ParamStatement, LetStatement, DimStatement,
+using Statement = std::variant<VariableStatement, LetStatement, DimStatement,
                                PlaceStatement, AssertStatement, IfStatement,
                                LoopStatement, OutputStatement, ReturnStatement>;
 

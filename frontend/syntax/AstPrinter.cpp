@@ -283,9 +283,10 @@ std::string Printer::print(const IfStatement &branch) {
 }
 
 std::string Printer::print(const Statement &statement) {
-  if (const auto *param = std::get_if<ParamStatement>(&statement))
-    return fmt::format("param {}: {} = {}", printList(param->names),
-                       print(param->type), print(*param->initializer));
+  if (const auto *variable = std::get_if<VariableStatement>(&statement))
+    return fmt::format("{} {}: {} = {}", variable->isState ? "state" : "param",
+                       printList(variable->names), print(variable->type),
+                       print(*variable->initializer));
   if (const auto *let = std::get_if<LetStatement>(&statement))
     return fmt::format(
         "{}{}{} {} {}", let->kind == LetStatement::Kind::Binds ? "let " : "",

@@ -18,7 +18,8 @@ Span Parser::parseBody(std::vector<ast::Statement> &body,
 bool Parser::parseStatement(std::vector<ast::Statement> &body, bool isModel) {
   switch (peek().kind) {
   case TokenKind::KwParam:
-    return parseParam(body);
+  case TokenKind::KwState:
+    return parseVariable(body);
   case TokenKind::KwLet:
     ++position;
     return parseLet(body, ast::LetStatement::Kind::Binds);
@@ -45,12 +46,12 @@ bool Parser::parseStatement(std::vector<ast::Statement> &body, bool isModel) {
   default:
     break;
   }
-  static const std::string words[] = {"param",  "let",    "for",   "if",
-                                      "assert", "output", "return"};
+  static const std::string words[] = {"param", "state",  "let",    "for",
+                                      "if",    "assert", "output", "return"};
   Diagnostic &error = report(
       Code::ExpectedItem,
-      fmt::format("expected a statement, which begins with \"param\", \"let\", "
-                  "\"for\", \"if\", \"assert\", \"{}\" or \"name =\", found {}",
+      fmt::format("expected a statement, which begins with \"param\", \"state\", "
+                  "\"let\", \"for\", \"if\", \"assert\", \"{}\" or \"name =\", found {}",
                   isModel ? "output" : "return", describeToken()));
   if (isWord("elif")) {
     error.help("write \"else if\"");
@@ -74,25 +75,27 @@ bool Parser::parseStatement(std::vector<ast::Statement> &body, bool isModel) {
   return false;
 }
 
-bool Parser::parseParam(std::vector<ast::Statement> &body) {
+bool Parser::parseVariable(std::vector<ast::Statement> &body) {
+  ast::VariableStatement variable;
+  variable.isState = is(TokenKind::KwState);
   ++position;
-  ast::ParamStatement param;
+  const std::string what = variable.isState ? "state name" : "parameter name";
   do {
-    std::optional<ast::Name> name = expectName("a parameter name");
+    std::optional<ast::Name> name = expectName("a " + what);
     if (!name)
       return false;
-    param.names.push_back(*name);
+    variable.names.push_back(*name);
   } while (accept(TokenKind::Comma));
-  if (!expect(TokenKind::Colon, "the parameter name"))
+  if (!expect(TokenKind::Colon, "the " + what))
     return false;
   std::optional<ast::TypeExpr> type = parseType();
   if (!type || !expect(TokenKind::Equal, "the type"))
     return false;
-  param.type = std::move(*type);
-  param.initializer = parseExpression();
-  if (!param.initializer)
+  variable.type = std::move(*type);
+  variable.initializer = parseExpression();
+  if (!variable.initializer)
     return false;
-  body.push_back(std::move(param));
+  body.push_back(std::move(variable));
   return true;
 }
 

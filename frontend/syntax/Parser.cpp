@@ -187,6 +187,7 @@ bool Parser::atStatement(size_t index) const {
   case TokenKind::KwOutput:
   case TokenKind::KwParam:
   case TokenKind::KwReturn:
+  case TokenKind::KwState:
     return true;
   case TokenKind::Name:
     break;

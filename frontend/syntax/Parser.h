@@ -94,7 +94,7 @@ private:
   Span parseBody(std::vector<ast::Statement> &body, std::string_view after,
                  bool isModel);
   bool parseStatement(std::vector<ast::Statement> &body, bool isModel);
-  bool parseParam(std::vector<ast::Statement> &body);
+  bool parseVariable(std::vector<ast::Statement> &body);
   bool parseDim(std::vector<ast::Statement> &body, bool isModel);
   bool parseLet(std::vector<ast::Statement> &body,
                 ast::LetStatement::Kind kind);

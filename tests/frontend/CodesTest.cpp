@@ -518,7 +518,8 @@ const std::vector<Case> &getCases() {
   static const std::vector<Case> all = [] {
     std::vector<Case> all = getCallCases();
     for (const std::vector<Case> &more :
-         {getDataCases(), getReaderCases(), getValueCases(), own})
+         {getDataCases(), getReaderCases(), getStateCases(), getValueCases(),
+          own})
       all.insert(all.end(), more.begin(), more.end());
     return all;
   }();

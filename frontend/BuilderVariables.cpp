@@ -1,0 +1,315 @@
+// Parameters and state: what is declared, shared, and set in the training step.
+
+#include "frontend/BuilderState.h"
+
+#include "passes/Optimizers.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace meshc::frontend {
+
+/// Whether the module has or will have a symbol of this name besides the
+/// parameter: a program, or the state of an optimizer.
+static bool isReserved(std::string_view name) {
+  for (std::string_view program :
+       {"forward", "training", "init", "step", "eval", "gradient",
+        "training_gradient"})
+    if (name == program)
+      return true;
+  for (const Optimizer &optimizer : getOptimizers())
+    if (name.starts_with(std::string(optimizer.name) + "/"))
+      return true;
+  return name.starts_with("fp16/"); // the loss scale
+}
+
+/// "parameter" or "state", for messages.
+static std::string_view describe(nd::VariableRole role) {
+  return role == nd::VariableRole::Parameter ? "parameter" : "state";
+}
+
+static bool drawsNumbers(Initializer::Kind kind) {
+  switch (kind) {
+  case Initializer::Kind::Normal:
+  case Initializer::Kind::Uniform:
+  case Initializer::Kind::TruncatedNormal:
+    return true;
+  case Initializer::Kind::Fill:
+  case Initializer::Kind::Computed:
+    return false;
+  }
+  llvm_unreachable("not a kind of initializer");
+}
+
+mlir::Attribute BuilderState::getInit(const Initializer &initializer) const {
+  mlir::Builder builder(context);
+  auto first = builder.getF64FloatAttr(initializer.first);
+  if (drawsNumbers(initializer.kind))
+    return nd::RandomAttr::get(context, getDistribution(initializer.kind),
+                               first,
+                               builder.getF64FloatAttr(initializer.second));
+  if (initializer.kind == Initializer::Kind::Fill)
+    return nd::FillAttr::get(context, first);
+  return mlir::FlatSymbolRefAttr::get(context, "init");
+}
+
+BuilderState::Declared *
+BuilderState::checkVariable(nd::VariableRole role, const std::string &fullName,
+                            ElementType type, const Initializer &initializer,
+                            const Where &where) {
+  const std::string_view kind = describe(role);
+  auto [entry, isFirst] =
+      declared.try_emplace(fullName, Declared{role, Tensor(), where});
+  if (!isFirst) {
+    const bool isOther = entry->second.role != role;
+    fail(Code::DuplicateName, where,
+         isOther
+             ? fmt::format("a parameter and state are called \"{}\"", fullName)
+             : fmt::format("two {} are called \"{}\"",
+                           role == nd::VariableRole::Parameter ? "parameters"
+                                                               : "states",
+                           fullName))
+        .related.push_back({entry->second.where, "the first"});
+    return nullptr;
+  }
+  if (isReserved(fullName)) {
+    fail(Code::ReservedWord, where,
+         fmt::format("no {} can be called \"{}\"", kind, fullName))
+        .notes.push_back("the compiler's programs and the states of its "
+                         "optimizers have such names");
+    return nullptr;
+  }
+  if (role == nd::VariableRole::Parameter && !isFloat(type)) {
+    fail(Code::WrongElementType, where,
+         fmt::format("a parameter has float elements, not {}", getName(type)));
+    return nullptr;
+  }
+  if (isForData(type)) {
+    fail(Code::WrongElementType, where,
+         fmt::format("state has elements that are computed with, not {}",
+                     getName(type)));
+    return nullptr;
+  }
+  if (drawsNumbers(initializer.kind) && !isFloat(type)) {
+    fail(Code::WrongElementType, where,
+         fmt::format("random numbers are floats, and {} \"{}\" is of {}", kind,
+                     fullName, getName(type)));
+    return nullptr;
+  }
+  return &entry->second;
+}
+
+Tensor BuilderState::declare(nd::VariableRole role, const std::string &name,
+                             ElementType type, const std::vector<Dim> &dims,
+                             Initializer initializer, const Where &where) {
+  const std::string fullName = getVariableName(name);
+  // Of a variable in loops there is one for each of their positions.
+  std::vector<Dim> allDims;
+  for (size_t loop : getLoopsOfVariables())
+    allDims.push_back(loops[loop].dim);
+  allDims.insert(allDims.end(), dims.begin(), dims.end());
+  if (scopes.back().isShared)
+    return shareVariable(role, fullName, type, allDims, where);
+  Declared *variable = checkVariable(role, fullName, type, initializer, where);
+  if (!variable)
+    return {};
+  std::vector<Loop> around;
+  std::swap(around, loops);
+  const bool isValid = checkType(type, allDims, where);
+  std::swap(around, loops);
+  if (!isValid)
+    return {};
+  for (Scope &scope : scopes)
+    scope.ownsParameters = true;
+  const mlir::Attribute init = getInit(initializer);
+  const mlir::Location location =
+      withName(getLocation(where), getOriginOf(name));
+  valueNames.insert(fullName);
+  const nd::NamedTensorType tensorType = getType(type, allDims);
+  if (!isTraining) {
+    variables[fullName] = nd::VariableOp::create(
+        declarations, location, fullName, role, tensorType, init);
+    if (initializer.kind == Initializer::Kind::Computed)
+      setInitial(fullName, tensorType, initializer.value, location);
+  } else if (!checkElaborations(role, fullName, tensorType, init, where)) {
+    return {};
+  }
+  mlir::OpBuilder::InsertionGuard guard(operations);
+  if (!loops.empty())
+    operations.restoreInsertionPoint(loops.front().outside);
+  auto read = nd::ReadOp::create(operations, location, mlir::Type(tensorType),
+                                 fullName);
+  variable->value = addNode(read.getResult(), type, std::move(allDims), where);
+  return sliceVariable(variable->value, where);
+}
+
+Tensor Builder::parameter(const std::string &name, ElementType type,
+                          const std::vector<Dim> &dims, Initializer initializer,
+                          const Where &where) {
+  return state->declare(nd::VariableRole::Parameter, name, type, dims,
+                        initializer, where);
+}
+
+Tensor Builder::modelState(const std::string &name, ElementType type,
+                           const std::vector<Dim> &dims,
+                           Initializer initializer, const Where &where) {
+  return state->declare(nd::VariableRole::ModelState, name, type, dims,
+                        initializer, where);
+}
+
+Tensor BuilderState::sliceVariable(Tensor whole, const Where &where) {
+  for (size_t loop : getLoopsOfVariables())
+    whole = slice(loops[loop], whole, where);
+  return whole;
+}
+
+Tensor BuilderState::shareVariable(nd::VariableRole role,
+                                   const std::string &fullName,
+                                   ElementType type, std::span<const Dim> dims,
+                                   const Where &where) {
+  const std::string_view kind = describe(role);
+  auto entry = declared.find(fullName);
+  if (entry == declared.end()) {
+    if (!failed) // of a call in error some are missing
+      fail(Code::SharedVariableDiffers, where,
+           fmt::format("there is no {} \"{}\" that the call could share", kind,
+                       fullName))
+          .notes.push_back(
+              "the call whose variables this one has declares none "
+              "of this name");
+    return {};
+  }
+  const Declared &shared = entry->second;
+  if (!shared.value)
+    return {};
+  const Tensor whole = shared.value;
+  if (shared.role == role && whole.getElementType() == type &&
+      std::ranges::equal(whole.getDims(), dims))
+    // What the call before has left, if that has set it.
+    return shared.last ? shared.last : sliceVariable(whole, where);
+  const bool isOther = shared.role != role;
+  fail(Code::SharedVariableDiffers, where,
+       fmt::format("the call shares {} \"{}\", which is {}, and {}{} here",
+                   describe(shared.role), fullName,
+                   toString(whole.getElementType(), whole.getDims()),
+                   isOther ? fmt::format("a {} of ", kind) : "",
+                   toString(type, dims)))
+      .related.push_back({shared.where, "declared here"});
+  return {};
+}
+
+bool BuilderState::checkElaborations(nd::VariableRole role,
+                                     const std::string &name,
+                                     nd::NamedTensorType type,
+                                     mlir::Attribute init, const Where &where) {
+  auto known = evaluated.find(name);
+  if (known == evaluated.end()) {
+    fail(Code::ParameterOfOneElaboration, where,
+         fmt::format("\"{}\" is a {} of the training step alone", name,
+                     describe(role)))
+        .helps.push_back("declare it outside of the \"if\"");
+    return false;
+  }
+  nd::VariableOp variable = variables.find(name)->second;
+  if (variable.getRole() == role && variable.getType() == type &&
+      variable.getInit() == init)
+    return true;
+  fail(Code::ParameterOfOneElaboration, where,
+       fmt::format("{} \"{}\" has another type or initial value in the "
+                   "training step than in evaluation",
+                   describe(role), name))
+      .related.push_back({known->second.where, "of evaluation"});
+  return false;
+}
+
+//===-- State that the model sets -----------------------------------------===//
+
+void Builder::setModelState(const std::string &name, Tensor value,
+                            const Where &where) {
+  const std::string fullName = state->getVariableName(name);
+  auto entry = state->declared.find(fullName);
+  if (!value || entry == state->declared.end() || !entry->second.value)
+    return;
+  BuilderState::Declared &variable = entry->second;
+  const size_t numOwnLoops = state->getLoopsOfVariables().size();
+  if (numOwnLoops != state->loops.size()) {
+    state
+        ->fail(Code::NotSupported, where,
+               fmt::format("not supported yet: a loop that sets state \"{}\", "
+                           "of a call outside of it",
+                           fullName))
+        .related.push_back({variable.where, "declared here"});
+    return;
+  }
+  std::vector<Dim> dims(variable.value.getDims().begin() +
+                            std::ptrdiff_t(numOwnLoops),
+                        variable.value.getDims().end());
+  const ElementType element = variable.value.getElementType();
+  if (value.getElementType() != element ||
+      !std::is_permutation(dims.begin(), dims.end(), value.getDims().begin(),
+                           value.getDims().end())) {
+    state
+        ->fail(Code::CarriedTypeChanges, where,
+               fmt::format("state \"{}\" is {}, and {} after the step",
+                           fullName, toString(element, dims),
+                           toString(value.getElementType(), value.getDims())))
+        .related.push_back({variable.where, "declared here"});
+    return;
+  }
+  if (!std::ranges::equal(dims, value.getDims()))
+    // The same dimensions in another order of storage.
+    value = state->create<nd::ReduceOp>(where, element, std::move(dims),
+                                        nd::Reduction::Sum,
+                                        BuilderState::getValue(value));
+  variable.last = value;
+  variable.numLoops = state->loops.size();
+}
+
+std::vector<BuilderState::Declared *> BuilderState::getStatesOfLoop() {
+  std::vector<Declared *> states;
+  for (auto &[name, variable] : declared)
+    if (variable.last && variable.numLoops == loops.size())
+      states.push_back(&variable);
+  return states;
+}
+
+void BuilderState::finishVariables() {
+  if (!isTraining || failed)
+    return;
+  // Those of the training step are checked where they are declared.
+  for (const auto &[name, variable] : evaluated)
+    if (!declared.contains(name))
+      fail(
+          Code::ParameterOfOneElaboration, variable.where,
+          fmt::format("\"{}\" is a {} of evaluation alone, so that no training "
+                      "changes it",
+                      name, describe(variable.role)))
+          .helps.push_back("declare it outside of the \"if\"");
+  for (const auto &[name, variable] : declared) {
+    if (variable.role == nd::VariableRole::Parameter)
+      continue;
+    nd::VariableOp declaration = variables.find(name)->second;
+    if (variable.last) {
+      mlir::Value value = getValue(variable.last);
+      auto write = nd::WriteOp::create(operations, declaration.getLoc(),
+                                       declaration.getSymName(), value);
+      // What is computed for it alone is its update, not a value beside it.
+      if (mlir::Operation *op = value.getDefiningOp();
+          value.hasOneUse() && op->getNumResults() == 1 &&
+          op->getNumRegions() == 0 && !mlir::isa<nd::ReadOp, nd::InputOp>(op)) {
+        op->setLoc(withName(
+            withPhase(op->getLoc(), nd::Phase::Update),
+            getOrigin(declaration.getLoc()).withKind(nd::OriginKind::Update)));
+        write->setLoc(op->getLoc());
+      }
+    } else if (training && !training->optimizer.empty())
+      fail(Code::StateNeverSet, variable.where,
+           fmt::format("no training step sets state \"{}\"", name))
+          .helps.push_back(fmt::format(
+              "set it by \"{} = ...\"; what stays as it is, is a value",
+              name.substr(name.rfind('/') + 1)));
+  }
+}
+
+} // namespace meshc::frontend
