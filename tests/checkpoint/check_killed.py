@@ -6,6 +6,9 @@ As a test it takes a dozen moments. On demand, for as many as one likes:
 
     check_killed.py LINEAR_APP LIBMESHC_MPI --moments 500 --jobs 4
 
+LINEAR_APP is of a model with parameters alone. With --meshc MESHC it is a spec instead, which
+is compiled for each mesh; state.mesh has statistics, a count and random numbers.
+
 A training is killed, and another one goes on, until the moments are over or it ends; each
 has one, two, three or four processes, of the own launcher or mpirun. Of every second
 training all parts have the same mesh, so that losses are equal bit for bit; of the others
@@ -29,6 +32,7 @@ sys.path.insert(1, str(pathlib.Path(__file__).resolve().parent.parent / "ranks")
 import processes  # pylint: disable=wrong-import-position
 
 STEPS = 250
+MESHES = (1, 2, 3, 4)
 # Sums of twelve terms in another order, as TrainingTest compares meshes.
 TOLERANCE = 1e-4
 # mpirun, and ranks that wait for one that is gone, on a machine that is busy.
@@ -57,18 +61,22 @@ class Training:
         self.metrics = place / "metrics.jsonl"
         self.log = []
         self.kills = 0
-        os.link(options.app, place / "app")
+        for name in {app.name for app in options.apps.values()}:
+            os.link(options.data / name, place / name)
         if options.plugin:
             os.link(options.plugin, place / "libmeshc_mpi.so")
 
     def environment(self, mesh):
         return processes.environment(LINEAR_DEVICES=str(mesh), TMPDIR=str(self.place))
 
+    def app(self, mesh):
+        return self.place / self.options.apps[mesh].name
+
     def command(self, mesh):
         chosen = self.random
         ranks = chosen.randint(1, mesh)
         launcher = chosen.choice(("own", "mpirun")) if self.options.plugin else "own"
-        words = [self.place / "app", "train", "--data-dir", self.options.data, "--steps", STEPS,
+        words = [self.app(mesh), "train", "--data-dir", self.options.data, "--steps", STEPS,
                  "--no-eval", "--metrics", self.metrics, "--threads", 1, "--seed", 3,
                  "--join-timeout", 10, "--save", self.saved, "--save-every", chosen.choice((1, 1, 2, 7)),
                  "--keep", chosen.choice((1, 2, 3))]
@@ -123,7 +131,7 @@ class Training:
 
     def wait_for_ranks(self):
         """Ranks that notice the end of another one: they have the lock until then."""
-        token = str(self.place / "app").encode()
+        token = f"{self.place}/app".encode()
 
         def are_gone():
             for entry in pathlib.Path("/proc").iterdir():
@@ -146,7 +154,7 @@ class Training:
         if last < least:
             raise Violation(f"the last checkpoint was of step {least}, and is of {last}")
         if steps:
-            done = processes.run([self.place / "app", "ckpt", "verify", self.saved])
+            done = processes.run([self.app(self.mesh), "ckpt", "verify", self.saved])
             if done.returncode != 0 or done.stdout.count("sound") != len(steps):
                 raise Violation(f"damaged:\n{done.stdout}{done.stderr}")
         return last
@@ -168,7 +176,7 @@ class Training:
         self.check_saved(STEPS)
         self.check_metrics(expected[self.mesh])
         if self.has_one_mesh:
-            done = processes.run([self.place / "app", "ckpt", "diff", self.saved,
+            done = processes.run([self.app(self.mesh), "ckpt", "diff", self.saved,
                                   self.options.data / f"saved-{self.mesh}"])
             if done.returncode != 0:
                 raise Violation(f"other values:\n{done.stdout}{done.stderr}")
@@ -176,12 +184,26 @@ class Training:
 
 def train_through(options, mesh, place):
     metrics = place / f"through-{mesh}.jsonl"
-    done = processes.run([options.app, "train", "--data-dir", options.data, "--steps", STEPS,
+    done = processes.run([options.apps[mesh], "train", "--data-dir", options.data, "--steps", STEPS,
                           "--no-eval", "--metrics", metrics, "--seed", 3,
                           "--save", place / f"saved-{mesh}"],
                          env=processes.environment(LINEAR_DEVICES=str(mesh)))
     assert done.returncode == 0, done.stderr
     return processes.read_metrics(metrics)
+
+
+def get_apps(options, place):
+    """The executable for each number of devices. They are copies that trainings have links
+    to: one that is being written is busy where another thread forks."""
+    if not options.meshc:
+        return dict.fromkeys(MESHES, pathlib.Path(shutil.copy(options.app, place / "app")))
+    apps = {}
+    for mesh in MESHES:
+        apps[mesh] = place / f"app-{mesh}"
+        done = processes.run([options.meshc, "compile", options.app, "--mesh", f"data={mesh}",
+                              "--layout", "batch=data", "-o", apps[mesh]])
+        assert done.returncode == 0, done.stderr
+    return apps
 
 
 def attempt(options, number, expected):
@@ -207,18 +229,17 @@ def main():
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--training", type=int)
+    parser.add_argument("--meshc", help="the compiler of the first argument, a spec")
     options = parser.parse_args()
     if options.plugin == "none" or not shutil.which("mpirun"):
         options.plugin = ""
     with processes.folder() as place:
         options.data = place
-        # Copies that trainings have links to: one that is being written is busy where
-        # another thread forks.
-        options.app = shutil.copy(options.app, place / "app")
+        options.apps = get_apps(options, place)
         if options.plugin:
             options.plugin = shutil.copy(options.plugin, place / "libmeshc_mpi.so")
         processes.write_linear_data(place)
-        expected = {mesh: train_through(options, mesh, place) for mesh in (2, 3, 4)}
+        expected = {mesh: train_through(options, mesh, place) for mesh in MESHES if mesh > 1}
         kills, failures, number = 0, [], options.training or 0
         with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
             while kills < options.moments and not failures:

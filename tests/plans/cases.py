@@ -20,6 +20,9 @@ CASES = {
     "windowed": ["bench/cliffs/windowed.mesh"],
     # Masks are drawn again in the backward phase, and none is kept.
     "dropout": ["tests/plans/dropout.mesh"],
+    # State of the model, in loops and shared.
+    "normed": ["tests/state/normed.mesh", "--mesh", "data=2,model=3",
+               "--layout", "batch=data,c=model"],
     "positions": ["tests/plans/positions.mesh"],
     "recurrent-calls": ["tests/plans/recurrent_calls.mesh"],
     "blocks": [BLOCKS],
