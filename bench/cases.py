@@ -64,6 +64,13 @@ PROGRAMS = [
         splits={"data": ["batch"], "rows": ["y"], "cols": ["x"]},
         goals={"one device": 3.6, "data=8": 1.0, "rows=8": 1.3, "rows=4,cols=2": 2.1},
         steps=10),
+    # At most 1.20 of the pair without the norms, too.
+    Program(
+        name="residual_norm",
+        spec="bench/residual_norm.mesh",
+        splits={"data": ["batch"], "rows": ["y"], "cols": ["x"]},
+        goals={"one device": 1.0, "data=8": 1.0, "rows=8": 1.0},
+        steps=10),
     Program(
         name="gru",
         spec="bench/gru.mesh",

@@ -71,21 +71,37 @@ def median_of(rounds, field):
     return statistics.median(entry[field] for entry in rounds)
 
 
+def get_cache_bytes():
+    """Of the last cache; 0 where the system does not say."""
+    sizes = [subprocess.run(["getconf", f"LEVEL{level}_CACHE_SIZE"], capture_output=True,
+                            text=True, check=False).stdout.strip() for level in (2, 3, 4)]
+    return max(int(size) if size.isdigit() else 0 for size in sizes)
+
+
 def get_limit(plan, rates):
     """Milliseconds that no implementation of this plan can beat.
 
-    Matmuls and convolutions at the machine's best rate of matmuls, and at the copy rate what has to go
-    through memory: SGD reads each parameter and its gradient and writes the
-    parameter; a collective reads what each device brings in and writes as much.
+    Matmuls and convolutions at the machine's best rate of matmuls, and at the copy rate what
+    has to go through memory: SGD reads each parameter and its gradient and writes the
+    parameter; a collective reads what each device brings in and writes as much; an input
+    is read, and a stored value written and read, if all devices' parts of it together are
+    larger than the last cache. A value with more readers may need more passes.
     """
+    cache = get_cache_bytes()
     devices = plan["devices"]
     flops = devices * sum(op["flops_per_device"] * op["repeat"] for op in plan["ops"]
                           if op["kind"] in ("matmul", "convolution"))
     params = devices * sum(tensor["bytes_per_device"] for tensor in plan["tensors"]
                            if tensor["role"] == "param")
+    passes = {"input": 1, "activation": 2, "gradient": 2}
+    activations = 0
+    for tensor in plan["tensors"]:
+        size = devices * tensor["bytes_per_device"]
+        if tensor["stored"] and size > cache:
+            activations += passes.get(tensor["role"], 0) * size
     payload = devices * plan["totals"]["collective_payload_bytes"]
     return {"matmul_ms": flops / rates["flops"] * 1e3,
-            "memory_ms": (3 * params + 2 * payload) / rates["bytes"] * 1e3}
+            "memory_ms": (3 * params + activations + 2 * payload) / rates["bytes"] * 1e3}
 
 
 def measure(program, layout, steps, rounds, rates):

@@ -5,6 +5,7 @@ The sizes are those of the .mesh files, unless others are given.
 """
 
 import dataclasses
+import functools
 import math
 from typing import Callable
 
@@ -119,22 +120,37 @@ def make_blocks(batch=16, pos=128, d_model=512, heads=8, d_head=64, d_ff=2048,
     return Model(params, inputs, loss, 0.01)
 
 
-def make_residual():
+def batch_norm(x, gain, bias):
+    """By the statistics of the batch; JAX is spared the running means of them."""
+    mean = jnp.mean(x, axis=(0, 1, 2))
+    variance = jnp.mean((x - mean) ** 2, axis=(0, 1, 2))
+    return (x - mean) * jax.lax.rsqrt(variance + 1e-5) * gain + bias
+
+
+def make_residual(has_norms=False):
     batch, size, window, channels = 32, 32, 3, 64
     rng = np.random.default_rng(0)
     stddev = math.sqrt(2 / (window * window * channels))
     params = {f"{name}/weight": (normal(rng, (window, window, channels, channels), stddev), P())
               for name in ("first", "second")}
+    for name in ("first_norm", "second_norm") if has_norms else ():
+        params[f"{name}/gain"] = (np.ones(channels, np.float32), P())
+        params[f"{name}/bias"] = (np.zeros(channels, np.float32), P())
     inputs = {name: (normal(rng, (batch, size, size, channels)), P("data", "rows", "cols"))
               for name in ("image", "target")}
+
+    def norm(params, name, x):
+        return (batch_norm(x, params[f"{name}/gain"], params[f"{name}/bias"])
+                if has_norms else x)
 
     def conv(x, weight):
         return jax.lax.conv_general_dilated(x, weight, (1, 1), "SAME",
                                             dimension_numbers=("NHWC", "HWIO", "NHWC"))
 
     def loss(params, image, target):
-        h = jax.nn.relu(conv(image, params["first/weight"]))
-        y = jax.nn.relu(image + conv(h, params["second/weight"]))
+        h = jax.nn.relu(norm(params, "first_norm", conv(image, params["first/weight"])))
+        g = norm(params, "second_norm", conv(h, params["second/weight"]))
+        y = jax.nn.relu(image + g)
         return jnp.mean((y - target) ** 2)
 
     return Model(params, inputs, loss, 0.01)
@@ -164,4 +180,5 @@ def make_gru():
     return Model(params, inputs, loss, 0.01)
 
 
-MODELS = {"mlp": make_mlp, "blocks": make_blocks, "residual": make_residual, "gru": make_gru}
+MODELS = {"mlp": make_mlp, "blocks": make_blocks, "residual": make_residual,
+          "residual_norm": functools.partial(make_residual, has_norms=True), "gru": make_gru}
