@@ -385,6 +385,27 @@ static std::optional<Comparison> getComparison(Operator op) {
   }
 }
 
+/// Whether numbers of `type` are as they were with `number` on the right, or
+/// the left. The dialect would fold it as well, and the name of the result with
+/// it.
+static bool isNeutral(Operator op, ElementType type, Number number,
+                      bool isRight) {
+  if (isForData(type) || type == ElementType::Bool)
+    return false; // which compute nothing, and say so
+  switch (op) {
+  case Operator::Add:
+    return number.toDouble() == 0;
+  case Operator::Subtract:
+    return isRight && number.toDouble() == 0;
+  case Operator::Multiply:
+    return number.toDouble() == 1;
+  case Operator::Divide:
+    return isRight && number.toDouble() == 1;
+  default:
+    return false;
+  }
+}
+
 Value Elaborator::apply(Operator op, const Value &lhs, Span lhsSpan,
                         const Value &rhs, Span rhsSpan) {
   if (isPoison(lhs) || isPoison(rhs))
@@ -409,11 +430,13 @@ Value Elaborator::apply(Operator op, const Value &lhs, Span lhsSpan,
     return Poison();
   }
   // x ^ 2 is x * x: exact, and cheap to differentiate.
-  std::optional<Number> exponent = getNumber(rhs);
-  if (op == Operator::Power && left && exponent && exponent->toDouble() == 2)
+  std::optional<Number> number = getNumber(left ? rhs : lhs);
+  if (op == Operator::Power && left && number && number->toDouble() == 2)
     return orPoison(checked(builder.mul(*left, *left, getWhere(span)),
                             {{lhsSpan, *left}, {lhsSpan, *left}}));
   const Tensor beside = left ? *left : *right;
+  if (number && isNeutral(op, beside.getElementType(), *number, left))
+    return beside;
   ElementType hint =
       getComparison(op) ? beside.getElementType() : getOperandType(beside);
   Tensor a = toTensor(lhs, lhsSpan, hint), b = toTensor(rhs, rhsSpan, hint);

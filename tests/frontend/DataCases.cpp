@@ -25,6 +25,7 @@ std::vector<Case> cases::getDataCases() {
        "div computes, and u8", help},
       {Code::ComputesWithData, data("1000 - <<level>>"),
        "sub computes, and i8 is for data", help},
+      {Code::ComputesWithData, data("1 * <<image>>"), "mul computes", help},
       {Code::ComputesWithData, data("<<depth>> + depth"),
        "add computes, and i16 is for data", help},
       {Code::ComputesWithData, data("x * <<image>>"), "mul computes", help},

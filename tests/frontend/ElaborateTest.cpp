@@ -141,6 +141,25 @@ TEST(Elaborate, ValuesHaveNamesAndPlaces) {
             "o = double(h) as d");
 }
 
+/// What a fold would take for the value in front of it keeps the name that the
+/// statement gives, and an error stays one.
+TEST(Elaborate, NeutralNumbersMakeNoValue) {
+  SpecRun run(head + "model m(x: f32[batch, in]) {\n"
+                     "  param w: f32[in, out] = zeros\n"
+                     "  let h = (1 * einsum(x, w, over = in) / 1 - 0) * 1\n"
+                     "  let k = 0 + dense(h, out, in, biased = false)\n"
+                     "  output o = sum(k + 0)\n}\n");
+  ASSERT_TRUE(run.module) << run.getText();
+  EXPECT_THAT(getOwnNames(run),
+              ElementsAre("x", "w", "h", "dense/weight", "dense", "o"));
+  // Neither is the other way around.
+  SpecRun others(head + "model m(x: f32[batch, in], i: i32[batch]) {\n"
+                        "  let h = 1 / x\n  let k = 0 - h\n"
+                        "  output p = 1 - i\n  output o = k * 0\n}\n");
+  ASSERT_TRUE(others.module) << others.getText();
+  EXPECT_THAT(getOwnNames(others), ElementsAre("x", "i", "h", "k", "p", "o"));
+}
+
 TEST(Elaborate, ValuesOfCallsHaveTheNamesOfTheirScopes) {
   SpecRun run(head + "fn f(x) {\n"
                      "  let y = -x\n"
