@@ -196,7 +196,7 @@ def list_resnets():
 
 SOURCES = [
     Source("BERT-large, one server", BERT_WHERE, list_one_server(),
-           "Without dropout, and with Adam for LAMB: the language has neither."),
+           "Without dropout, and with Adam for LAMB, which the language does not have."),
     Source("BERT-large, servers of eight over InfiniBand", BERT_WHERE, list_several_servers(),
            "As above. One server is published twice, with steps that differ by 5 %."),
     Source("BERT-large, extra time over one server", BERT_WHERE, list_extras(),

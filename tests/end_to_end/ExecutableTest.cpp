@@ -345,7 +345,7 @@ TEST(Executable, library_of_transformers) {
       Reference(MESHC_SOURCE_DIR "/tests/end_to_end/transformers.mesh", {},
                 4 * (7 + 5 + 12 + 7) + 2 * 5 * 7),
       {{"", {""}},
-       {"a=2", {"pos=a", "d=a"}},
+       {"a=2", {"pos=a"}},
        {"a=2,b=3", {"batch=a,heads=b,wide=b,vocab=b", "d_head=a,each=b"}}});
 }
 

@@ -222,22 +222,25 @@ TEST(Layers, Dropout) {
 /// What is not in the window is not read; keys that there are not have no
 /// weight.
 TEST(Layers, WindowsOfAttention) {
-  Layer layer(
-      "dim a = 2\ndim pos = 5\ndim e = 4\n"
-      "model m(q: f32[a, pos, e], k: f32[a, pos, e], v: f32[a, pos, e]) "
-      "{\n  output y = windowed_attention(q, k, v, pos, 2, e)\n}\n");
-  layer.expect({2, 5, 4}, [&](const std::vector<int> &at) {
-    double total = 0, read = 0;
-    for (int key = std::max(at[1] - 1, 0); key <= at[1]; ++key) {
-      double weight = std::exp(sum(4, [&](int i) {
-        return layer.get("q", {at[0], at[1], i}) *
-               layer.get("k", {at[0], key, i}) / 2;
-      }));
-      total += weight;
-      read += weight * layer.get("v", {at[0], key, at[2]});
-    }
-    return read / total;
-  });
+  for (int window : {2, 5, 7}) {
+    Layer layer(
+        "dim a = 2\ndim pos = 5\ndim e = 4\n"
+        "model m(q: f32[a, pos, e], k: f32[a, pos, e], v: f32[a, pos, e]) "
+        "{\n  output y = windowed_attention(q, k, v, pos, " +
+        std::to_string(window) + ", e)\n}\n");
+    layer.expect({2, 5, 4}, [&](const std::vector<int> &at) {
+      double total = 0, read = 0;
+      for (int key = std::max(at[1] + 1 - window, 0); key <= at[1]; ++key) {
+        double weight = std::exp(sum(4, [&](int i) {
+          return layer.get("q", {at[0], at[1], i}) *
+                 layer.get("k", {at[0], key, i}) / 2;
+        }));
+        total += weight;
+        read += weight * layer.get("v", {at[0], key, at[2]});
+      }
+      return read / total;
+    });
+  }
 }
 
 /// Of pairs as complex numbers, the turn by an angle is a product.
