@@ -75,10 +75,20 @@ class Test:
             found[f"gradient of {name}"] = npy.read(path)
         return found
 
+    def train(self, program, metrics, *flags, gpus=0):
+        """The loss of each step, and what else there is."""
+        self.run(program, "train", "--data-dir", self.folder, "--no-eval", "--metrics",
+                 self.folder / metrics, *flags, gpus=gpus)
+        return processes.read_metrics(self.folder / metrics)
+
     def check_places(self):
         expected = None
         for name, compiled, flags, gpus in PLACES:
-            found = self.predict(self.compile(name, compiled), flags, gpus)
+            program = self.compile(name, compiled)
+            found = self.predict(program, flags, gpus)
+            # Its masks are those of the training step, too.
+            found["step"] = [step["loss"] for step in self.train(
+                program, f"{name}.jsonl", "--steps", 1, "--seed", 5, *flags, gpus=gpus)]
             expected = expected or found
             for value, numbers in expected.items():
                 assert found[value] == numbers, (name, value)
@@ -93,17 +103,17 @@ class Test:
         assert expected["gradient of h"] == expected["carried"][:len(expected["gradient of h"])]
         other = self.predict(self.folder / "program-whole", (), 0, seed=6)
         assert other["numbers"] != expected["numbers"]
+        # Dropout is nothing in an evaluation: the step has lost some of `mapped`.
+        evaluated = sum(sum(expected[name][:len(expected[name]) // 2])
+                        for name in ("outside", "carried", "mapped"))
+        assert len(expected["step"]) == 1 and expected["step"][0] != evaluated
 
     def check_resumed(self):
         program = self.folder / "program-whole"
-        def train(metrics, *flags):
-            self.run(program, "train", "--data-dir", self.folder, "--no-eval", "--metrics",
-                     self.folder / metrics, *flags)
-            return processes.read_metrics(self.folder / metrics)
-        through = train("through", "--steps", 6, "--seed", 3)
+        through = self.train(program, "through", "--steps", 6, "--seed", 3)
         saved = self.folder / "saved"
-        train("resumed", "--steps", 2, "--seed", 3, "--save", saved)
-        assert train("resumed", "--steps", 6, "--resume", saved) == through
+        self.train(program, "resumed", "--steps", 2, "--seed", 3, "--save", saved)
+        assert self.train(program, "resumed", "--steps", 6, "--resume", saved) == through
         losses = [step["loss"] for step in through]
         assert len(set(losses)) == len(losses), losses
         shutil.rmtree(saved)
