@@ -90,6 +90,17 @@ std::vector<cases::Case> cases::getCallCases() {
       {Code::AssertFails, value("<<rotary(x, batch, over = in)>>"),
        "\"rotary\" asserts size(over) % 2 == 0",
        "\"over\" is \"in\" of size 5"},
+      {Code::AssertFails,
+       value("<<self_attention(x, batch, in, (), out, causal(batch), "
+             "rotary_base = -1)>>"),
+       "\"self_attention\" asserts rotary_base >= 0", "\"rotary_base\" is -1"},
+      {Code::AssertFails,
+       value("<<self_attention(x, batch, in, (), out, causal(batch), "
+             "rate = 1)>>"),
+       "\"dropout\" asserts rate >= 0 and rate < 1", "\"rate\" is 1"},
+      {Code::AssertFails,
+       value("<<windowed_attention(x, x, x, batch, 0, in)>>"),
+       "\"windowed_attention\" asserts window >= 1", "\"window\" is 0"},
       {Code::AssertFails, value("sum(f32(<<causal(in, 0)>>))"),
        "\"causal\" asserts window >= 1", "\"window\" is 0"},
       {Code::WrongKind, value("dropout(x, <<x>>)"),

@@ -259,6 +259,32 @@ TEST(Layers, RotaryPositions) {
   });
 }
 
+/// Weights of attention, its result and that of what follows are left out.
+TEST(Layers, RatesAreThoseOfDropout) {
+  auto countDraws = [](const std::string &rate) {
+    SpecRun run(
+        "dim pos = 5\ndim d = 6\ndim h = 2\ndim e = 4\ndim w = 3\n"
+        "model m(x: f32[pos, d]) {\n"
+        "  let s = causal(pos)\n"
+        "  let y = decoder_block(x, pos, d, h, e, w, rate = " +
+        rate + ")\n  let z = encoder_block(y, pos, d, h, e, w, s, rate = " +
+        rate + ")\n  let u = swiglu(z, d, w, rate = " + rate +
+        ")\n  let v = windowed_attention(u, u, u, pos, 2, d, rate = " + rate +
+        ")\n  output loss = mean(v)\n}\ntrain { minimize loss }\n");
+    if (!run.module) {
+      ADD_FAILURE() << run.getText();
+      return -1;
+    }
+    int count = 0;
+    run.module->walk([&](nd::RandomOp op) {
+      count += op->getParentOfType<nd::ProgramOp>().getName() != "init";
+    });
+    return count;
+  };
+  EXPECT_EQ(countDraws("0"), 0);
+  EXPECT_EQ(countDraws("0.1"), 3 + 3 + 1 + 1);
+}
+
 /// What the input layer and the units of the time before give to a gate.
 static double getInput(const Layer &layer, int a, int t, int gate, int i) {
   return sum(2,
