@@ -287,7 +287,9 @@ def Decompose : Pass<"nd-decompose", "::mlir::ModuleOp"> {
     }
     ```
   }];
+  // Scalar forms, of which constants are folded.
   let dependentDialects = ["::meshc::nd::NDDialect",
+                           "::meshc::spmd::SPMDDialect",
                            "::mlir::arith::ArithDialect",
                            "::mlir::math::MathDialect"];
 }

@@ -393,3 +393,22 @@ nd.program @repeated_along_one {
   %1 = nd.view %0 ["w" = -"n" + "r" + 3 "t" - 3] : (!nd.tensor<["n"=2, "w"=3], f32>) -> !nd.tensor<["t"=3, "r"=3, "n"=2], f32>
   nd.output "o", %1 : !nd.tensor<["t"=3, "r"=3, "n"=2], f32>
 }
+
+// -----
+
+!s = !nd.tensor<[], f32>
+
+// The scalar form of a constant may be of the other dialect; it stays where it
+// does not fold.
+// CHECK-LABEL: nd.program @scalar_forms_of_constants
+// CHECK-DAG:     %[[HALF:.*]] = nd.constant(5.000000e-01 : f32)
+// CHECK:         nd.erf_inv %[[HALF]]
+// CHECK:         nd.fold_in
+nd.program @scalar_forms_of_constants {
+  %half = nd.constant(0.5 : f32) : !s
+  %y = nd.erf_inv %half : (!s) -> !s
+  nd.output "y", %y : !s
+  %two = nd.constant(2 : i64) : !nd.tensor<[], i64>
+  %seed = nd.fold_in %two, %two : (!nd.tensor<[], i64>, !nd.tensor<[], i64>) -> !nd.tensor<[], i64>
+  nd.output "seed", %seed : !nd.tensor<[], i64>
+}
