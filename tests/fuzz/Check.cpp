@@ -1,5 +1,6 @@
 #include "tests/fuzz/Check.h"
 
+#include <algorithm>
 #include <set>
 
 using namespace meshc::fuzz;
@@ -8,7 +9,7 @@ Checker::Checker(const Tree &tree) : tree(&tree) {
   for (const Input &input : tree.inputs) {
     Variable variable;
     variable.type = input.type;
-    variables[input.name] = variable;
+    frame.variables[input.name] = variable;
     leaves.push_back({input.name, input.type, false, input.bound});
   }
 }
@@ -28,14 +29,20 @@ bool Checker::check(Expr &expr) {
       expr.kind == ExprKind::Gather || expr.kind == ExprKind::Constrain;
   if (isOfDim && expr.dims.size() != 1)
     return fail("no dim");
+  const bool isOfNumbers =
+      expr.kind == ExprKind::Number || expr.kind == ExprKind::Iota ||
+      expr.kind == ExprKind::Operator || expr.kind == ExprKind::Call ||
+      expr.kind == ExprKind::Random;
+  if (isInitial && !isOfNumbers)
+    return fail("an initial value that is not made of numbers");
   bool isLegal = true;
   switch (expr.kind) {
   case ExprKind::Number:
     expr.type = {};
     break;
   case ExprKind::Name: {
-    auto found = variables.find(expr.name);
-    if (found == variables.end())
+    auto found = frame.variables.find(expr.name);
+    if (found == frame.variables.end())
       return fail("there is no " + expr.name);
     if (found->second.isNumber)
       return fail(expr.name + " is a number");
@@ -76,6 +83,13 @@ bool Checker::check(Expr &expr) {
     break;
   }
   case ExprKind::Random:
+    if (!expr.hasDims) {
+      if (!isInitial)
+        return fail("random numbers of no dims");
+      expr.dims = frame.place.loops;
+      expr.dims.insert(expr.dims.end(), initialType.dims.begin(),
+                       initialType.dims.end());
+    }
     expr.type = {Element::F32, unite({}, expr.dims)};
     if (expr.type.dims.size() != expr.dims.size())
       return fail("random numbers of a dim twice");
@@ -101,7 +115,11 @@ bool Checker::check(Expr &expr) {
   case ExprKind::Size:
   case ExprKind::Tuple:
     return fail("a position outside of an index");
+  case ExprKind::Function:
+    return fail("a function within an expression");
   }
+  if (isLegal && !(checkVisible(expr.type.dims) && checkVisible(expr.dims)))
+    return false;
   if (isLegal && countElements(*tree, expr.type.dims) > maxElements)
     return fail("too large");
   return isLegal;
@@ -215,20 +233,24 @@ bool Checker::checkReduce(Expr &expr) {
 }
 
 bool Checker::addLeaf(const std::string &name, Type type) {
-  std::string path;
-  for (const auto &[dim, position] : loops) {
-    path += position + "/";
+  for (const auto &[dim, position] : loops)
     if (type.has(dim))
       return fail("a parameter has the dim of a loop");
-    type.dims = unite(type.dims, {dim});
-  }
-  for (const Leaf &leaf : leaves)
-    if (leaf.name == path + name)
-      return fail("a parameter of this name");
+  const Place &place = frame.place;
+  const size_t numOwn = type.dims.size();
+  type.dims = unite(type.dims, place.loops);
+  if (type.dims.size() != numOwn + place.loops.size())
+    return fail("a parameter has the dim of a loop");
+  auto known = std::ranges::find(leaves, place.path + name, &Leaf::name);
+  if (frame.isShared)
+    return (known != leaves.end() && known->type == type) ||
+           fail("a shared parameter of another type");
+  if (known != leaves.end())
+    return fail("a parameter of this name");
   if (countElements(*tree, type.dims) > maxElements)
     return fail("too large");
-  leaves.push_back({path + name, type, true, 0});
-  return true;
+  leaves.push_back({place.path + name, type, true, 0});
+  return checkVisible(type.dims);
 }
 
 bool Checker::checkLayer(Expr &expr) {
@@ -300,211 +322,4 @@ bool Checker::checkLayer(Expr &expr) {
   expr.type.dims = unite(without(expr.type.dims, layer.from), layer.to);
   return addWeight("weight", concat(concat(layer.each, layer.window),
                                     concat(layer.from, layer.to)));
-}
-
-//===-- Statements --------------------------------------------------------===//
-
-bool Checker::enter(DimId dim, const std::string &position) {
-  for (const auto &[known, name] : loops)
-    if (known == dim)
-      return fail("a loop within a loop over the same dim");
-  if (variables.contains(position))
-    return fail("a loop's name is taken");
-  outer.push_back(variables);
-  loops.push_back({dim, position});
-  Variable variable;
-  variable.type = {Element::I32, {}};
-  variable.depth = loops.size();
-  variable.isPosition = true;
-  variables[position] = variable;
-  return true;
-}
-
-/// Whether an expression reads `name`; `sliced`: but for x[dim = position].
-static bool mentions(const Expr &expr, const std::string &name,
-                     const Statement *sliced) {
-  if (sliced && expr.kind == ExprKind::Index && expr.operands[0].name == name &&
-      expr.operands[0].kind == ExprKind::Name)
-    for (const Part &part : expr.parts)
-      if (part.dims == Dims{sliced->dim} &&
-          part.position.kind == ExprKind::Name &&
-          part.position.name == sliced->position)
-        return false;
-  if (expr.kind == ExprKind::Name && expr.name == name)
-    return true;
-  for (const Expr &operand : expr.operands)
-    if (mentions(operand, name, sliced))
-      return true;
-  for (const Part &part : expr.parts)
-    if (mentions(part.position, name, sliced))
-      return true;
-  return false;
-}
-
-static bool mentions(const Statement &statement, const std::string &name,
-                     const Statement *sliced) {
-  if (mentions(statement.value, name, sliced))
-    return true;
-  for (const Statement &inner : statement.body)
-    if (mentions(inner, name, sliced))
-      return true;
-  return false;
-}
-
-/// Whether a block gives `name` another value.
-static bool rebinds(const std::vector<Statement> &body, const std::string &name,
-                    StatementKind kind) {
-  return std::any_of(body.begin(), body.end(), [&](const Statement &statement) {
-    return (statement.kind == kind && statement.name == name) ||
-           rebinds(statement.body, name, kind);
-  });
-}
-
-bool Checker::leave(const Statement &loop) {
-  const std::map<std::string, Variable> inside = std::move(variables);
-  variables = std::move(outer.back());
-  outer.pop_back();
-  loops.pop_back();
-  const std::vector<Statement> &body = loop.body;
-  for (auto &[name, variable] : variables) {
-    const bool isAssigned = rebinds(body, name, StatementKind::Assign);
-    const bool isAdded = rebinds(body, name, StatementKind::Add);
-    const bool isPlaced = rebinds(body, name, StatementKind::Place);
-    if (!isAssigned && !isAdded && !isPlaced)
-      continue;
-    if (variable.isPosition)
-      return fail("the position of a loop is rebound");
-    if (int(isAssigned) + int(isAdded) + int(isPlaced) > 1)
-      return fail("a name is rebound in several ways");
-    auto isDirect = [&](StatementKind kind) {
-      return std::all_of(body.begin(), body.end(), [&](const Statement &s) {
-        return s.kind != StatementKind::For || !rebinds(s.body, name, kind);
-      });
-    };
-    bool isMentioned =
-        std::any_of(body.begin(), body.end(), [&](const Statement &s) {
-          return mentions(s, name, nullptr);
-        });
-    const bool isSum = isAdded && !isMentioned && isDirect(StatementKind::Add);
-    const bool isStacked = isPlaced && isDirect(StatementKind::Place);
-    const Type &after = inside.at(name).type;
-    if (isSum) {
-      variable.type = after;
-      variable.origin = Origin::Summed;
-    } else if (after != variable.type || variable.isNumber) {
-      return fail("a carried value changes its type");
-    } else {
-      variable.origin = isStacked ? Origin::Stacked : Origin::Carried;
-    }
-    variable.isNumber = false;
-    if (!isStacked && variable.type.has(loop.dim))
-      return fail("a carried value has the dim of the loop");
-    if (!isStacked)
-      continue;
-    bool isSet = false;
-    for (const Statement &statement : body) {
-      if (mentions(statement, name, isSet ? nullptr : &loop))
-        return fail("a block reads what it sets");
-      isSet |= statement.kind == StatementKind::Place && statement.name == name;
-    }
-  }
-  return true;
-}
-
-bool Checker::apply(Statement &statement) {
-  const std::string &name = statement.name;
-  if (statement.kind == StatementKind::Param) {
-    if (variables.contains(name))
-      return fail("the name is taken");
-    if (!addLeaf(name, statement.type))
-      return false;
-    Variable variable;
-    variable.type = statement.type;
-    variable.depth = loops.size();
-    variables[name] = variable;
-    return true;
-  }
-  if (statement.kind == StatementKind::For) {
-    if (!enter(statement.dim, statement.position))
-      return false;
-    for (Statement &inner : statement.body)
-      if (!apply(inner))
-        return false;
-    return leave(statement);
-  }
-  Expr &value = statement.value;
-  if (!check(value))
-    return false;
-  if (statement.kind == StatementKind::Let ||
-      statement.kind == StatementKind::Output) {
-    if (variables.contains(name))
-      return fail("the name is taken");
-    if (statement.kind == StatementKind::Output && !loops.empty())
-      return fail("an output in a loop");
-    Variable variable;
-    variable.type = value.type;
-    variable.depth = loops.size();
-    variable.isNumber = value.kind == ExprKind::Number;
-    variables[name] = variable;
-    return true;
-  }
-  auto found = variables.find(name);
-  if (found == variables.end())
-    return fail("there is no " + name);
-  Variable &variable = found->second;
-  if (loops.empty())
-    return fail("a value is rebound outside of loops");
-  if (variable.depth == loops.size())
-    return fail("a block's own value is rebound");
-  if (value.kind == ExprKind::Number)
-    return fail("a number is carried");
-  switch (statement.kind) {
-  case StatementKind::Assign:
-    return (!variable.isNumber && value.type == variable.type) ||
-           fail("a carried value changes its type");
-  case StatementKind::Add: {
-    if (value.type.element != variable.type.element ||
-        value.type.element == Element::Bool)
-      return fail("a term of another type");
-    const Dims dims = unite(variable.type.dims, value.type.dims);
-    if (variable.depth + 1 != loops.size() && dims != variable.type.dims)
-      return fail("a carried value changes its type");
-    for (const auto &[dim, position] : loops)
-      if (value.type.has(dim))
-        return fail("a term has the dim of a loop");
-    variable.type.dims = dims;
-    return true;
-  }
-  case StatementKind::Place: {
-    const auto &[dim, position] = loops.back();
-    if (dim != statement.dim || position != statement.position ||
-        !variable.type.has(dim) || value.type.has(dim) ||
-        variable.type.element != value.type.element ||
-        without(variable.type.dims, {dim}) != value.type.dims)
-      return fail("what is placed has another type");
-    return true;
-  }
-  default:
-    return fail("a statement that is none");
-  }
-}
-
-std::string meshc::fuzz::check(Tree &tree) {
-  Checker checker(tree);
-  for (Statement &statement : tree.body)
-    if (!checker.apply(statement))
-      return checker.getReason();
-  auto loss = checker.getVariables().find("loss");
-  if (loss == checker.getVariables().end() ||
-      loss->second.type != Type{Element::F32, {}} || loss->second.isNumber)
-    return "no loss";
-  return {};
-}
-
-std::vector<Leaf> meshc::fuzz::getLeaves(Tree &tree) {
-  Checker checker(tree);
-  for (Statement &statement : tree.body)
-    if (!checker.apply(statement))
-      return {};
-  return checker.getLeaves();
 }

@@ -16,11 +16,19 @@ enum class Origin : uint8_t { Plain, Carried, Stacked, Summed };
 struct Variable {
   Type type;
   size_t depth = 0; ///< loops around where it is bound
+  size_t block = 0; ///< blocks and calls around
   Origin origin = Origin::Plain;
   bool isNumber = false; ///< `let s = 0`: no tensor before the loop adds to it
   bool isPosition = false;
   /// Elements lie in [-magnitude, magnitude]; kept by the generator.
   double magnitude = 1;
+};
+
+/// Where the parameters of a scope are, and the loops over which they are
+/// stacked.
+struct Place {
+  std::string path; ///< "layer/attention/"
+  Dims loops;       ///< in order
 };
 
 /// Checks statement by statement, so that a generator can ask before it adds
@@ -33,20 +41,30 @@ public:
   bool check(Expr &expr);
   /// Checks a statement and binds what it binds.
   bool apply(Statement &statement);
-  /// For a loop's statements one by one; `apply` does both for a whole one.
+  /// For the statements of a loop, of a branch, or of a function one by one;
+  /// `apply` does all for a whole one.
   bool enter(DimId dim, const std::string &position);
+  void enterBranch() { outer.push_back(frame); }
+  bool enterCall(const Function &function, const std::vector<Type> &arguments,
+                 const LayerArguments &scopes);
   /// Checks what needs all of the block, `loop`.
   bool leave(const Statement &loop);
+  void leaveBranch();
 
   const std::map<std::string, Variable> &getVariables() const {
-    return variables;
+    return frame.variables;
   }
-  Variable &getVariable(const std::string &name) { return variables.at(name); }
+  Variable &getVariable(const std::string &name) {
+    return frame.variables.at(name);
+  }
   const std::vector<std::pair<DimId, std::string>> &getLoops() const {
     return loops;
   }
   /// What is fed, in the order of the program.
   const std::vector<Leaf> &getLeaves() const { return leaves; }
+  /// Scopes of calls of a function whose parameters a call here may have.
+  std::vector<std::string> getCalls(const std::string &function) const;
+  size_t getNumBlocks() const { return outer.size(); }
   const std::string &getReason() const { return reason; }
 
   /// Elements of the largest value.
@@ -65,14 +83,41 @@ private:
   bool checkPosition(Expr &expr, size_t component, Dims &dims, bool &hasTensor);
   bool checkWhere(const Expr &index);
   bool addLeaf(const std::string &name, Type type);
+  bool checkNew(const std::string &name);
+  bool checkVisible(const Dims &dims);
+  bool applyParam(Statement &statement);
+  bool applyLet(Statement &statement);
+  bool applyTyped(Statement &statement);
+  bool applyDim(const Statement &statement);
+  bool applyBranch(Statement &statement);
+  bool applyWhenTraining(Statement &statement);
+  bool applyCall(Statement &statement);
+  bool applyRebinding(Statement &statement);
+  void bind(const std::string &name, const Type &type, bool isNumber = false);
   bool isSame(const Dims &lhs, const Dims &rhs) const;
   int64_t size(DimId dim) const { return tree->dims[size_t(dim)].size; }
 
+  struct KnownCall {
+    std::string function;
+    Place place;
+  };
+  /// What one function, or the model, sees.
+  struct Frame {
+    std::string function;
+    std::map<std::string, Variable> variables;
+    std::map<std::string, KnownCall> calls; ///< by scope
+    Dims ownDims;
+    Place place;
+    bool isShared = false; ///< parameters are those of another call
+  };
+
   const Tree *tree;
-  std::map<std::string, Variable> variables;
+  Frame frame;
+  std::vector<Frame> outer; ///< of each block and call
   std::vector<std::pair<DimId, std::string>> loops;
-  std::vector<std::map<std::string, Variable>> outer; ///< of each loop
   std::vector<Leaf> leaves;
+  bool isInitial = false; ///< within the initial value of a parameter
+  Type initialType;       ///< of that parameter
   std::string reason;
 };
 
@@ -81,6 +126,16 @@ std::string check(Tree &tree);
 /// What is fed to a legal tree.
 std::vector<Leaf> getLeaves(Tree &tree);
 
+/// Whether the condition of an `if` holds, outside of training.
+bool evaluateCondition(const Tree &tree, const Expr &condition);
+/// Whether it is about training.
+bool isOfTraining(const Expr &condition);
+/// The size of a dim that a function makes; 0: none.
+int64_t evaluateSize(const Tree &tree, const Expr &size);
+/// The statements of a block, with those of branches in the place of each `if`.
+std::vector<const Statement *> flatten(const Tree &tree,
+                                       const std::vector<Statement> &body);
+
 /// The dims of every expression of a statement, and of those within.
 template <class Visit> void forEachExpr(const Expr &expr, Visit &&visit) {
   visit(expr);
@@ -88,13 +143,6 @@ template <class Visit> void forEachExpr(const Expr &expr, Visit &&visit) {
     forEachExpr(operand, visit);
   for (const Part &part : expr.parts)
     forEachExpr(part.position, visit);
-}
-template <class Visit>
-void forEachExpr(const std::vector<Statement> &body, Visit &&visit) {
-  for (const Statement &statement : body) {
-    forEachExpr(statement.value, visit);
-    forEachExpr(statement.body, visit);
-  }
 }
 
 } // namespace meshc::fuzz

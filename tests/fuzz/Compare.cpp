@@ -15,7 +15,7 @@ static std::vector<size_t> findOrder(const Tree &tree, const Dims &dims,
     int64_t stride = 1, found = 0;
     for (size_t i = dims.size(); i-- > 0;) {
       const Dim &own = tree.dims[size_t(dims[i])];
-      if (own.name == dim.getName() && own.size == dim.getSize())
+      if (own.isCalled(dim.getName().str()) && own.size == dim.getSize())
         found = stride;
       stride *= own.size;
     }
@@ -56,7 +56,7 @@ meshc::fuzz::fromProgram(const Tree &tree, const meshc::test::F64Tensor &tensor,
   Dims dims;
   for (nd::DimAttr dim : type.getDims())
     for (size_t i = 0; i < tree.dims.size(); ++i)
-      if (tree.dims[i].name == dim.getName())
+      if (tree.dims[i].isCalled(dim.getName().str()))
         dims.push_back(DimId(i));
   Tensor result{unite({}, dims), Element::F32, {}};
   const std::vector<size_t> order = findOrder(tree, result.dims, type);

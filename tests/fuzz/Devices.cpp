@@ -147,7 +147,7 @@ static std::vector<size_t> findOrder(const Tree &tree, const Dims &dims,
     size_t stride = 1, own = 0, extent = 0;
     for (size_t i = dims.size(); i-- > 0;) {
       const Dim &dim = tree.dims[size_t(dims[i])];
-      if (dim.name == port->name)
+      if (dim.isCalled(port->name))
         own = stride, extent = size_t(dim.size);
       stride *= size_t(dim.size);
     }
@@ -187,7 +187,7 @@ static Tensor fromArray(const Tree &tree, const runtime::HostArray &array,
   Tensor tensor;
   for (const auto &port : layout.dims)
     for (size_t i = 0; i < tree.dims.size(); ++i)
-      if (tree.dims[i].name == port->name)
+      if (tree.dims[i].isCalled(port->name))
         tensor.dims.push_back(DimId(i));
   tensor.dims = unite({}, tensor.dims);
   const std::vector<size_t> order = findOrder(tree, tensor.dims, layout);

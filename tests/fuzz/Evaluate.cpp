@@ -1,6 +1,7 @@
 #include "tests/fuzz/Evaluate.h"
 #include "tests/fuzz/Evaluator.h"
 
+#include <algorithm>
 #include <random>
 
 using namespace meshc::fuzz;
@@ -54,13 +55,11 @@ size_t Evaluator::getOffset(const Dims &dims, const Point &point) const {
 
 /// A parameter of this scope in the iterations that run.
 Scalar Evaluator::readParameter(const std::string &name, const Point &point) {
-  std::string path;
   Point whole = point;
-  for (const auto &[dim, position] : loops) {
-    path += position + "/";
-    whole[size_t(dim)] = int64_t(values.at(position).elements[0].value);
-  }
-  const Value &value = parameters.at(path + name);
+  for (const auto &[dim, position] : loops)
+    if (std::ranges::find(place.loops, dim) != place.loops.end())
+      whole[size_t(dim)] = int64_t(values.at(position).elements[0].value);
+  const Value &value = parameters.at(place.path + name);
   return value.elements[getOffset(value.dims, whole)];
 }
 
@@ -88,6 +87,57 @@ void Evaluator::run(const std::vector<Statement> &body) {
   }
 }
 
+void Evaluator::runLoop(const Statement &loop) {
+  const Place around = place;
+  loops.push_back({loop.dim, loop.position});
+  place.path += loop.position + "/";
+  place.loops.push_back(loop.dim);
+  for (int64_t i = 0; i < size(loop.dim) && problem.empty(); ++i) {
+    values[loop.position] = {{}, {{double(i), -1}}};
+    run(loop.body);
+  }
+  loops.pop_back();
+  place = around;
+}
+
+/// Names are unique in the whole program, so that the function's are beside the
+/// caller's.
+void Evaluator::runCall(const Statement &call) {
+  const Function &function = *tree.findFunction(call.value.name);
+  const LayerArguments &scopes = call.value.layer;
+  std::vector<Value> arguments, results;
+  for (const Expr &operand : call.value.operands)
+    arguments.push_back(bind(operand));
+  for (size_t i = 0; i < arguments.size(); ++i)
+    values[function.parameters[i]] = std::move(arguments[i]);
+  const Place around = place;
+  if (scopes.with.empty())
+    place.path += scopes.scope + "/";
+  else
+    place = places.at(scopes.with);
+  places[scopes.scope] = place;
+  run(call.body);
+  if (!problem.empty())
+    return;
+  for (const Expr &result : call.results)
+    results.push_back(bind(result));
+  place = around;
+  for (size_t i = 0; i < results.size(); ++i)
+    values[call.names[i]] = std::move(results[i]);
+}
+
+void Evaluator::addTo(const std::string &name, const Expr &term) {
+  const Value old = values.at(name), added = bind(term);
+  Value sum{unite(old.dims, added.dims), {}};
+  Point point(tree.dims.size(), 0);
+  forEach(sum.dims, point, [&] {
+    sum.elements.push_back(
+        tape.add(old.elements[getOffset(old.dims, point)],
+                 added.elements[getOffset(added.dims, point)]));
+  });
+  values[name] = std::move(sum);
+}
+
 void Evaluator::run(const Statement &statement) {
   const std::string &name = statement.name;
   switch (statement.kind) {
@@ -107,18 +157,8 @@ void Evaluator::run(const Statement &statement) {
     values[name] = bind(statement.value);
     outputs.push_back({name, statement.value.type.element});
     return;
-  case StatementKind::Add: {
-    const Value old = values.at(name), term = bind(statement.value);
-    Value sum{unite(old.dims, term.dims), {}};
-    Point point(tree.dims.size(), 0);
-    forEach(sum.dims, point, [&] {
-      sum.elements.push_back(
-          tape.add(old.elements[getOffset(old.dims, point)],
-                   term.elements[getOffset(term.dims, point)]));
-    });
-    values[name] = std::move(sum);
-    return;
-  }
+  case StatementKind::Add:
+    return addTo(name, statement.value);
   case StatementKind::Place: {
     const Value part = bind(statement.value);
     Value &whole = values.at(name);
@@ -132,12 +172,13 @@ void Evaluator::run(const Statement &statement) {
     return;
   }
   case StatementKind::For:
-    loops.push_back({statement.dim, statement.position});
-    for (int64_t i = 0; i < size(statement.dim) && problem.empty(); ++i) {
-      values[statement.position] = {{}, {{double(i), -1}}};
-      run(statement.body);
-    }
-    loops.pop_back();
+    return runLoop(statement);
+  case StatementKind::If:
+    return run(evaluateCondition(tree, statement.value) ? statement.body
+                                                        : statement.otherwise);
+  case StatementKind::Call:
+    return runCall(statement);
+  case StatementKind::Dim:
     return;
   }
 }
@@ -180,4 +221,38 @@ Evaluation Evaluator::finish(const std::vector<Leaf> &leaves) {
     result.gradients[leaf.name] = std::move(gradient);
   }
   return result;
+}
+
+void Evaluator::findInitials(const std::vector<Statement> &body,
+                             const Place &inside,
+                             std::map<std::string, Tensor> &initials) {
+  isInitial = true;
+  for (const Statement *statement : flatten(tree, body)) {
+    Place inner = inside;
+    if (statement->kind == StatementKind::For) {
+      inner.path += statement->position + "/";
+      inner.loops.push_back(statement->dim);
+      findInitials(statement->body, inner, initials);
+    } else if (statement->kind == StatementKind::Call &&
+               statement->value.layer.with.empty()) {
+      inner.path += statement->value.layer.scope + "/";
+      findInitials(statement->body, inner, initials);
+    } else if (statement->isComputed) {
+      Tensor initial{
+          unite(statement->type.dims, inside.loops), Element::F32, {}};
+      Point point(tree.dims.size(), 0);
+      forEach(initial.dims, point, [&] {
+        initial.elements.push_back(at(statement->value, point).value);
+      });
+      initials[inside.path + statement->name] = std::move(initial);
+    }
+  }
+}
+
+std::map<std::string, Tensor> meshc::fuzz::evaluateInitials(const Tree &tree) {
+  Evaluator evaluator(tree, Precision::F64, 0);
+  std::map<std::string, Tensor> initials;
+  evaluator.findDraws(tree.body, "");
+  evaluator.findInitials(tree.body, {}, initials);
+  return initials;
 }

@@ -45,6 +45,10 @@ Evaluation evaluate(const Tree &tree, const std::vector<Leaf> &leaves,
                     const Feeds &feeds, Precision precision = Precision::F64,
                     double margin = f32Margin);
 
+/// What parameters begin as that say so by an expression, by name; of all
+/// iterations of the loops around them.
+std::map<std::string, Tensor> evaluateInitials(const Tree &tree);
+
 } // namespace meshc::fuzz
 
 #endif

@@ -48,6 +48,7 @@ Scalar Evaluator::at(const Expr &expr, Point &point) {
   case ExprKind::Position:
   case ExprKind::Size:
   case ExprKind::Tuple:
+  case ExprKind::Function:
     break;
   }
   __builtin_unreachable();

@@ -35,15 +35,29 @@ static uint64_t getHash(const std::string &name) {
   return hash;
 }
 
+void Evaluator::findDraws(const Expr &expr, const std::string &name) {
+  forEachExpr(expr, [&](const Expr &inner) {
+    if (inner.kind == ExprKind::Random)
+      keys[&inner] = getHash(fmt::format("{}#{}", name, numDraws[name]++));
+  });
+}
+
 void Evaluator::findDraws(const std::vector<Statement> &body,
                           const std::string &path) {
-  for (const Statement &statement : body) {
-    const std::string name = path + statement.name;
-    forEachExpr(statement.value, [&](const Expr &expr) {
-      if (expr.kind == ExprKind::Random)
-        keys[&expr] = getHash(fmt::format("{}#{}", name, numDraws[name]++));
-    });
-    findDraws(statement.body, path + statement.position + "/");
+  for (const Statement *statement : flatten(tree, body)) {
+    if (statement->kind == StatementKind::For) {
+      findDraws(statement->body, path + statement->position + "/");
+      continue;
+    }
+    const bool isCall = statement->kind == StatementKind::Call;
+    findDraws(statement->value,
+              path + (isCall ? statement->names[0] : statement->name));
+    if (!isCall)
+      continue;
+    const std::string inner = path + statement->value.layer.scope + "/";
+    findDraws(statement->body, inner);
+    for (const Expr &result : statement->results)
+      findDraws(result, inner + "return");
   }
 }
 
@@ -61,11 +75,12 @@ double meshc::fuzz::invertErf(double y) {
 }
 
 Scalar Evaluator::atRandom(const Expr &expr, const Point &point) {
+  // An initial value is one draw of run 0.
   uint64_t iteration = 0;
   for (const auto &[dim, position] : loops)
     iteration = iteration * uint64_t(size(dim)) +
                 uint64_t(values.at(position).elements[0].value);
-  uint64_t seed = getSeedOfRun(tree.seed, 1);
+  uint64_t seed = isInitial ? uint64_t(tree.seed) : getSeedOfRun(tree.seed, 1);
   if (iteration != 0)
     seed = getBits(seed, iteration, 1);
   const uint64_t bits =

@@ -3,6 +3,7 @@
 
 /// The state of Evaluate.h; for its own sources.
 
+#include "tests/fuzz/Check.h"
 #include "tests/fuzz/Evaluate.h"
 #include "tests/fuzz/Tape.h"
 
@@ -14,10 +15,13 @@ public:
       : tree(tree), tape(precision), margin(margin) {}
 
   void feed(const std::vector<Leaf> &leaves, const Feeds &feeds);
-  /// Finds the random numbers of a block in the loops `path`, and their keys.
+  /// Finds the random numbers of a block in the scopes `path`, and their keys.
   void findDraws(const std::vector<Statement> &body, const std::string &path);
   void run(const std::vector<Statement> &body);
   Evaluation finish(const std::vector<Leaf> &leaves);
+  /// Adds what the parameters of a block in `place` begin as.
+  void findInitials(const std::vector<Statement> &body, const Place &place,
+                    std::map<std::string, Tensor> &initials);
 
 private:
   /// Where every dim is, by its number.
@@ -31,6 +35,10 @@ private:
   static constexpr size_t maxNodes = 6'000'000;
 
   void run(const Statement &statement);
+  void runLoop(const Statement &loop);
+  void runCall(const Statement &call);
+  void addTo(const std::string &name, const Expr &term);
+  void findDraws(const Expr &expr, const std::string &name);
   Value bind(const Expr &expr);
   Scalar readParameter(const std::string &name, const Point &point);
 
@@ -91,6 +99,9 @@ private:
   std::map<const Expr *, uint64_t> keys; ///< of random numbers
   std::map<std::string, int> numDraws;   ///< by name
   std::vector<std::pair<DimId, std::string>> loops;
+  Place place;                         ///< of parameters
+  std::map<std::string, Place> places; ///< of calls, by scope
+  bool isInitial = false;              ///< computes what parameters begin as
   std::vector<std::pair<std::string, Element>> outputs;
   std::string problem;
 };

@@ -1,7 +1,10 @@
 #include "tests/fuzz/Print.h"
+#include "tests/fuzz/Check.h"
 
+#include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 using namespace meshc::fuzz;
 
@@ -23,6 +26,7 @@ public:
     return dims.size() == 1 ? getName(dims[0]) : "(" + join(dims) + ")";
   }
   std::string print(const Type &type) const;
+  std::string print(const Function &function);
   std::string print(const Expr &expr) const;
   std::string print(const Statement &statement, int depth) const;
   std::string print(const std::vector<Statement> &body, int depth) const {
@@ -32,7 +36,13 @@ public:
     return text;
   }
 
+  /// Nothing is known of types in functions, nor where nothing is run.
+  bool hasTypes = true;
+
 private:
+  std::string printLet(const Statement &let, const std::string &indent) const;
+  std::string printBranch(const Statement &branch, int depth) const;
+  std::string printFunctionCall(const Expr &expr) const;
   std::string printNumber(double value) const {
     if (std::isinf(value))
       return value < 0 ? "-inf" : "inf";
@@ -104,6 +114,15 @@ std::string Printer::printLayer(const Expr &expr) const {
   return layer.scope.empty() ? text : text + " as " + layer.scope;
 }
 
+std::string Printer::printFunctionCall(const Expr &expr) const {
+  std::string text = expr.name + "(" + printOperands(expr) + ")";
+  const LayerArguments &scopes = expr.layer;
+  if (!scopes.with.empty())
+    text += " with " + scopes.with;
+  // The scope that it has anyway.
+  return scopes.scope == expr.name ? text : text + " as " + scopes.scope;
+}
+
 std::string Printer::print(const Expr &expr) const {
   switch (expr.kind) {
   case ExprKind::Number:
@@ -128,7 +147,7 @@ std::string Printer::print(const Expr &expr) const {
     return expr.name + "(" + printOperands(expr) + ")";
   case ExprKind::Einsum:
     // Either spelling, of which an operation has always the same.
-    if ((expr.operands.size() + expr.dims.size()) % 2 == 0)
+    if (hasTypes && (expr.operands.size() + expr.dims.size()) % 2 == 0)
       return fmt::format("einsum({} -> {})", printOperands(expr),
                          expr.type.dims.empty() ? "()" : join(expr.type.dims));
     [[fallthrough]];
@@ -145,6 +164,9 @@ std::string Printer::print(const Expr &expr) const {
     return fmt::format("broadcast({}, {})", printOperands(expr),
                        join(expr.dims));
   case ExprKind::Random:
+    if (!expr.hasDims)
+      return fmt::format("{}({}, {})", expr.name, printNumber(expr.number),
+                         printNumber(expr.second));
     return fmt::format("{}({}, {}, dims = {})", expr.name,
                        printNumber(expr.number), printNumber(expr.second),
                        getList(expr.dims));
@@ -156,19 +178,78 @@ std::string Printer::print(const Expr &expr) const {
                        getName(expr.dims[0]), expr.axes);
   case ExprKind::Layer:
     return printLayer(expr);
+  case ExprKind::Function:
+    return printFunctionCall(expr);
   }
   __builtin_unreachable();
+}
+
+std::string Printer::printLet(const Statement &let,
+                              const std::string &indent) const {
+  std::string text = fmt::format("{}let {}", indent, let.name);
+  if (let.form != TypeForm::None) {
+    // Dims may stand in another order than where the value came from.
+    Type type = let.type;
+    std::reverse(type.dims.begin(), type.dims.end());
+    std::string shape = print(type);
+    if (let.form == TypeForm::Dims)
+      shape = "[" + join(type.dims) + "]";
+    if (let.form == TypeForm::Open)
+      shape.insert(shape.find('[') + 1, ".., ");
+    text += ": " + shape;
+  }
+  const bool isTruth =
+      let.value.kind == ExprKind::Number && let.type.element == Element::Bool;
+  return fmt::format("{} = {}\n", text,
+                     isTruth ? (let.value.number != 0 ? "true" : "false")
+                             : print(let.value));
+}
+
+std::string Printer::printBranch(const Statement &branch, int depth) const {
+  const std::string indent(size_t(2 * depth), ' ');
+  Printer dead(*this);
+  dead.hasTypes = false;
+  const bool holds = evaluateCondition(tree, branch.value);
+  std::string text =
+      fmt::format("{}if {} {{\n{}{}}}", indent, print(branch.value),
+                  (holds ? *this : dead).print(branch.body, depth + 1), indent);
+  if (!branch.otherwise.empty())
+    text += fmt::format(
+        " else {{\n{}{}}}",
+        (holds ? dead : *this).print(branch.otherwise, depth + 1), indent);
+  return text + "\n";
+}
+
+std::string Printer::print(const Function &function) {
+  hasTypes = false;
+  std::string results;
+  for (const Expr &result : function.results)
+    results += (results.empty() ? "" : ", ") + print(result);
+  const std::string text = fmt::format(
+      "fn {}({}) {{\n{}  return {}\n}}\n\n", function.name,
+      fmt::join(function.parameters, ", "), print(function.body, 1), results);
+  hasTypes = true;
+  return text;
 }
 
 std::string Printer::print(const Statement &statement, int depth) const {
   const std::string indent(size_t(2 * depth), ' ');
   switch (statement.kind) {
   case StatementKind::Param:
-    return fmt::format("{}param {}: {} = normal(stddev = 0.5)\n", indent,
-                       statement.name, print(statement.type));
+    return fmt::format(
+        "{}param {}: {} = {}\n", indent, statement.name, print(statement.type),
+        statement.isComputed ? print(statement.value) : "normal(stddev = 0.5)");
   case StatementKind::Let:
-    return fmt::format("{}let {} = {}\n", indent, statement.name,
+    return printLet(statement, indent);
+  case StatementKind::Dim:
+    return fmt::format("{}dim {} = {}\n", indent, getName(statement.dim),
                        print(statement.value));
+  case StatementKind::Call:
+    return fmt::format("{}let {} = {}\n", indent,
+                       fmt::join(statement.names, ", "),
+                       print(statement.value));
+  case StatementKind::If:
+    return printBranch(statement, depth);
   case StatementKind::Assign:
     return fmt::format("{}{} = {}\n", indent, statement.name,
                        print(statement.value));
@@ -224,7 +305,10 @@ static void collect(const Tree &tree, const std::vector<Statement> &body,
       collect(tree, Dims{statement.dim}, used);
     collect(tree, statement.type.dims, used);
     collect(tree, statement.value, used);
-    collect(tree, statement.body, used);
+    // Those of a call are the function's.
+    if (statement.kind != StatementKind::Call)
+      collect(tree, statement.body, used);
+    collect(tree, statement.otherwise, used);
   }
 }
 
@@ -233,21 +317,30 @@ Dims meshc::fuzz::findUsedDims(const Tree &tree) {
   for (const Input &input : tree.inputs)
     collect(tree, input.type.dims, used);
   collect(tree, tree.body, used);
+  for (const Function &function : tree.functions) {
+    collect(tree, function.body, used);
+    for (const Expr &result : function.results)
+      collect(tree, result, used);
+  }
   return used;
 }
 
 std::string meshc::fuzz::print(const Tree &tree) {
   Printer printer(tree);
-  std::string text, inputs;
+  std::string text, functions, inputs;
   const Dims used = findUsedDims(tree);
   for (DimId dim : used)
-    if (tree.dims[size_t(dim)].primeOf < 0)
+    if (tree.dims[size_t(dim)].primeOf < 0 &&
+        tree.dims[size_t(dim)].function.empty())
       text += fmt::format("dim {} = {}\n", printer.getName(dim),
                           tree.dims[size_t(dim)].size);
   for (const Input &input : tree.inputs)
     inputs += fmt::format("{}{}: {}", inputs.empty() ? "" : ", ", input.name,
                           printer.print(input.type));
-  return fmt::format("{}\nmodel random({}) {{\n{}}}\n\ntrain {{ minimize loss "
-                     "}}\n",
-                     text, inputs, printer.print(tree.body, 1));
+  for (const Function &function : tree.functions)
+    functions += printer.print(function);
+  return fmt::format(
+      "{}\n{}model random({}) {{\n{}}}\n\ntrain {{ minimize loss "
+      "}}\n",
+      text, functions, inputs, printer.print(tree.body, 1));
 }

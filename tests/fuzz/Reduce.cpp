@@ -39,6 +39,8 @@ private:
   bool shrinkDims();
   bool dropDims();
   bool dropDeclarations();
+  bool dropResults();
+  bool openBranches();
 
   Case best;
   const std::string stage;
@@ -51,8 +53,16 @@ template <class Visit>
 void forEachBody(std::vector<Statement> &body, Visit &&visit) {
   visit(body);
   for (Statement &statement : body)
-    if (statement.kind == StatementKind::For)
+    if (statement.kind == StatementKind::For ||
+        statement.kind == StatementKind::If) {
       forEachBody(statement.body, visit);
+      forEachBody(statement.otherwise, visit);
+    }
+}
+template <class Visit> void forEachBody(Tree &tree, Visit &&visit) {
+  forEachBody(tree.body, visit);
+  for (Function &function : tree.functions)
+    forEachBody(function.body, visit);
 }
 
 template <class Visit> void forEachMutable(Expr &expr, Visit &&visit) {
@@ -63,7 +73,7 @@ template <class Visit> void forEachMutable(Expr &expr, Visit &&visit) {
 
 size_t countStatements(Tree &tree) {
   size_t count = 0;
-  forEachBody(tree.body, [&](auto &body) { count += body.size(); });
+  forEachBody(tree, [&](auto &body) { count += body.size(); });
   return count;
 }
 
@@ -71,7 +81,7 @@ size_t countStatements(Tree &tree) {
 template <class Edit>
 void editStatement(Tree &tree, size_t number, Edit &&edit) {
   bool isDone = false;
-  forEachBody(tree.body, [&](std::vector<Statement> &body) {
+  forEachBody(tree, [&](std::vector<Statement> &body) {
     if (isDone)
       return;
     if (number < body.size()) {
@@ -166,11 +176,17 @@ bool Reducer::cutStatements() {
                           ? statement.type
                           : statement.value.type;
     Tree tree = best.tree;
-    if (statement.kind == StatementKind::Let ||
-        statement.kind == StatementKind::Param) {
+    if (statement.kind == StatementKind::Call) {
+      tree.body.erase(tree.body.begin() + std::ptrdiff_t(i));
+      for (size_t j = 0; j < statement.names.size(); ++j)
+        tree.inputs.push_back(
+            {statement.names[j], statement.results[j].type, 2});
+    } else if (statement.kind == StatementKind::Let ||
+               statement.kind == StatementKind::Param) {
       tree.body.erase(tree.body.begin() + std::ptrdiff_t(i));
       tree.inputs.push_back({statement.name, type, 2});
-    } else if (statement.kind == StatementKind::For) {
+    } else if (statement.kind == StatementKind::For ||
+               statement.kind == StatementKind::If) {
       // What it has rebound is as it was before.
       tree.body.erase(tree.body.begin() + std::ptrdiff_t(i));
     } else {
@@ -239,10 +255,64 @@ bool Reducer::simplifyExprs() {
   return changed;
 }
 
+/// Branches without the `if` around them.
+bool Reducer::openBranches() {
+  bool changed = false;
+  for (size_t i = countStatements(best.tree); i-- > 0;) {
+    if (i >= countStatements(best.tree))
+      continue;
+    Tree tree = best.tree;
+    bool isThere = false;
+    editStatement(tree, i, [&](auto &body, size_t place) {
+      const Statement branch = body[place];
+      isThere = branch.kind == StatementKind::If;
+      if (!isThere)
+        return;
+      const auto at = body.erase(body.begin() + std::ptrdiff_t(place));
+      const auto &live = evaluateCondition(best.tree, branch.value)
+                             ? branch.body
+                             : branch.otherwise;
+      body.insert(at, live.begin(), live.end());
+    });
+    if (isThere)
+      changed |= acceptTree(std::move(tree));
+  }
+  return changed;
+}
+
+/// Functions that nothing calls, and values that nothing reads.
+bool Reducer::dropResults() {
+  bool changed = false;
+  for (size_t i = best.tree.functions.size(); i-- > 0;) {
+    Tree tree = best.tree;
+    tree.functions.erase(tree.functions.begin() + std::ptrdiff_t(i));
+    if (acceptTree(std::move(tree))) {
+      changed = true;
+      continue;
+    }
+    for (size_t j = best.tree.functions[i].results.size(); j-- > 0;) {
+      tree = best.tree;
+      Function &function = tree.functions[i];
+      if (function.results.size() == 1)
+        break;
+      function.results.erase(function.results.begin() + std::ptrdiff_t(j));
+      forEachBody(tree, [&](auto &body) {
+        for (Statement &statement : body)
+          if (statement.kind == StatementKind::Call &&
+              statement.value.name == function.name)
+            statement.names.erase(statement.names.begin() + std::ptrdiff_t(j));
+      });
+      changed |= acceptTree(std::move(tree));
+    }
+  }
+  return changed;
+}
+
 bool Reducer::shrinkDims() {
   bool changed = false;
   for (size_t dim = 0; dim < best.tree.dims.size(); ++dim) {
-    if (best.tree.dims[dim].primeOf >= 0)
+    if (best.tree.dims[dim].primeOf >= 0 ||
+        !best.tree.dims[dim].function.empty())
       continue;
     for (int64_t size = 1; size < best.tree.dims[dim].size; ++size) {
       Tree tree = best.tree;
@@ -250,6 +320,12 @@ bool Reducer::shrinkDims() {
       for (Dim &prime : tree.dims)
         if (prime.primeOf == DimId(dim))
           prime.size = size;
+      // Of the sizes of others follow those of functions.
+      for (Function &function : tree.functions)
+        for (Statement &statement : function.body)
+          if (statement.kind == StatementKind::Dim)
+            tree.dims[size_t(statement.dim)].size =
+                evaluateSize(tree, statement.value);
       if (acceptTree(std::move(tree))) {
         changed = true;
         break;
@@ -281,6 +357,7 @@ static void dropDim(std::vector<Statement> &body, DimId dim) {
     std::erase(statement.type.dims, dim);
     dropDim(statement.value, dim);
     dropDim(statement.body, dim);
+    dropDim(statement.otherwise, dim);
   }
 }
 
@@ -291,6 +368,11 @@ bool Reducer::dropDims() {
     for (Input &input : tree.inputs)
       std::erase(input.type.dims, dim);
     dropDim(tree.body, dim);
+    for (Function &function : tree.functions) {
+      dropDim(function.body, dim);
+      for (Expr &result : function.results)
+        dropDim(result, dim);
+    }
     const Dims left = findUsedDims(tree);
     if (std::find(left.begin(), left.end(), dim) == left.end())
       changed |= acceptTree(std::move(tree));
@@ -316,6 +398,8 @@ Case Reducer::run() {
     changed |= dropStatements();
     changed |= cutStatements();
     changed |= dropDeclarations();
+    changed |= dropResults();
+    changed |= openBranches();
     changed |= simplifyExprs();
     changed |= shrinkDims();
     changed |= dropDims();

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -24,6 +25,15 @@ struct Dim {
   int64_t size;
   /// `d'` is declared nowhere and has the size of this dim; -1: declared.
   DimId primeOf = -1;
+  /// The function that makes it; empty: the program's.
+  std::string function = "";
+
+  /// In a program dims of functions have the scope of the call in front.
+  bool isCalled(std::string_view nameInProgram) const {
+    const size_t slash = nameInProgram.rfind('/');
+    return (slash != nameInProgram.npos) == !function.empty() &&
+           nameInProgram.substr(slash + 1) == name;
+  }
 };
 
 enum class Element : uint8_t { F32, I32, Bool };
@@ -57,15 +67,17 @@ enum class ExprKind : uint8_t {
   Gather,    ///< gather(operands[0], operands[1], over = dims[0])
   Constrain, ///< @ [dims[0] -> axes]; without dims `@ [d -> ()]` of targets[0]
   Layer,     ///< a layer of the library called `name`
+  Function,  ///< a function called `name`, all that a statement binds
 };
 
 struct Part;
 
-/// Lists of dims that a layer takes, and numbers.
+/// Lists of dims that a layer takes, and numbers; of functions the scopes.
 struct LayerArguments {
   Dims over, at, window, from, to, each;
   int64_t stride = 1, dilation = 1;
   std::string scope;
+  std::string with; ///< the call whose parameters it has
 };
 
 struct Expr {
@@ -78,7 +90,8 @@ struct Expr {
   std::optional<double> otherwise; ///< of an index
   std::string axes;                ///< of a resharding: "a" or "(a, b)"
   LayerArguments layer;
-  Type type; ///< set by Check.h
+  bool hasDims = true; ///< Random: without, those of the parameter
+  Type type;           ///< set by Check.h
 };
 
 /// `dims = position` of an index.
@@ -94,17 +107,37 @@ enum class StatementKind : uint8_t {
   Add,    ///< name += value
   Place,  ///< name[dim = position] = value
   For,    ///< for position in dim { body }
+  If,     ///< if value { body } else { otherwise }
+  Dim,    ///< dim name = value
+  Call,   ///< let names = value
   Output, ///< output name = value
 };
+
+/// What a `let` says of its value: nothing; f32[n, m]; f32[.., n]; [n, m].
+enum class TypeForm : uint8_t { None, Exact, Open, Dims };
 
 struct Statement {
   StatementKind kind = StatementKind::Let;
   std::string name;
-  Type type; ///< of a parameter
+  Type type; ///< of a parameter, or as a `let` says
+  TypeForm form = TypeForm::None;
   Expr value;
+  bool isComputed = false; ///< a parameter that begins as `value`
   DimId dim = -1;
   std::string position;
+  /// Of a call what the function does, with its types: set by Check.h.
   std::vector<Statement> body;
+  std::vector<Statement> otherwise;
+  std::vector<std::string> names;
+  std::vector<Expr> results; ///< of a call, as its body
+};
+
+/// fn name(parameters) { body  return results }
+struct Function {
+  std::string name;
+  std::vector<std::string> parameters;
+  std::vector<Statement> body;
+  std::vector<Expr> results;
 };
 
 struct Input {
@@ -118,7 +151,13 @@ struct Tree {
   int64_t seed = 0; ///< of random numbers
   std::vector<Dim> dims;
   std::vector<Input> inputs;
+  std::vector<Function> functions; ///< before those that call them
   std::vector<Statement> body;
+
+  const Function *findFunction(const std::string &name) const {
+    auto found = std::ranges::find(functions, name, &Function::name);
+    return found == functions.end() ? nullptr : &*found;
+  }
 };
 
 /// A tensor that is fed: an input, or a parameter, of all iterations of the
