@@ -125,15 +125,24 @@ TEST(Generate, HasEveryKind) {
       {"einsum", "einsum("},
       {"where", "where("},
       {"carried", "    for "},
-      {"reverse", "size("}};
+      {"reverse", "size("},
+      {"function", "fn g"},
+      {"own-dim", "  dim h"},
+      {"with", " with "},
+      {"typed", ": f32[.., "},
+      {"branch", "} else {"},
+      {"training", "if training"},
+      {"initial", "= f32(iota("},
+      {"draw", "uniform("}};
   std::string all;
   for (uint64_t seed = 0; seed < 300; ++seed)
     all += print(generate(seed, 8, {}));
   for (const auto &[kind, text] : spelled)
     EXPECT_NE(all.find(text), std::string::npos) << kind;
-  for (const char *kind : {"dense", "conv", "grow", "constrain", "einsum"}) {
+  for (const char *kind : {"dense", "conv", "grow", "constrain", "einsum",
+                           "function", "with", "branch", "initial"}) {
     all.clear();
-    for (uint64_t seed = 0; seed < 100; ++seed)
+    for (uint64_t seed = 0; seed < 50; ++seed)
       all += print(generate(seed, 8, {kind}));
     for (const auto &[known, text] : spelled) {
       if (std::string(known) == kind)

@@ -57,6 +57,13 @@ static constexpr Kind kinds[] = {
     {"pool", "max_pool, mean_pool"},
     {"constrain", "x @ [n -> a]"},
     {"constrain-carried", "@ on what a loop carries"},
+    {"function", "functions of several results"},
+    {"own-dim", "dims of functions"},
+    {"with", "calls with the parameters of an earlier one"},
+    {"typed", "let x: f32[n, m] = 0"},
+    {"branch", "if and else, one of which is dead"},
+    {"training", "if training"},
+    {"initial", "parameters that begin as an expression"},
     {"size-one", "dims of size 1"},
     {"kernels", "no program: that they are run on devices"},
     {"tiles", "no program: that large values are computed in tiles there"},
@@ -156,7 +163,9 @@ std::optional<DimId> Generator::pickOtherDim(const Dims &not_, int64_t ofSize,
     const bool isLoop =
         std::any_of(checker->getLoops().begin(), checker->getLoops().end(),
                     [&](const auto &loop) { return loop.first == dim; });
-    if (!isLoop && std::find(not_.begin(), not_.end(), dim) == not_.end() &&
+    const std::string &owner = tree.dims[i].function;
+    if (!isLoop && (owner.empty() || owner == function) &&
+        std::find(not_.begin(), not_.end(), dim) == not_.end() &&
         (ofSize == 0 || size(dim) == ofSize) && size(dim) <= atMost) {
       fitting.push_back(dim);
       // Primes are rarer.
@@ -259,6 +268,10 @@ void Generator::addParameter(Body &body) {
   parameter.kind = StatementKind::Param;
   parameter.name = makeName("p");
   parameter.type = {Element::F32, unite({}, dims)};
+  if (flip(3) && allows("initial")) {
+    parameter.isComputed = true;
+    parameter.value = makeInitial(parameter.type);
+  }
   add(body, std::move(parameter), 1);
 }
 
@@ -273,6 +286,16 @@ void Generator::addStatement(Body &body) {
   const int64_t loopOdds = depth == 0 ? 5 : depth == 1 ? 9 : 0;
   if (loopOdds && flip(loopOdds) && (depth == 0 || allows("nested")))
     return addLoop(body);
+  if (function.empty() && allows("function") && flip(10))
+    return addFunction(body);
+  if (!tree.functions.empty() && flip(7) && addCall(body))
+    return;
+  if (allows("branch") && flip(16))
+    return addBranch(body);
+  if (allows("training") && flip(60))
+    return addDropout(body);
+  if (allows("typed") && flip(16) && addTyped(body))
+    return;
   for (int attempt = 0; attempt < 20; ++attempt) {
     std::optional<Expr> value;
     switch (pick(18)) {

@@ -70,6 +70,7 @@ void Generator::addLoop(Body &body) {
   // All of it is taken back if the whole is illegal after all.
   const Checker before(*checker);
   const std::vector<std::string> orderBefore = order, hiddenBefore = hidden;
+  const size_t numFunctions = tree.functions.size();
   Body all;
   const Roles roles = makeRoles(all, *dim);
   Statement loop;
@@ -88,6 +89,7 @@ void Generator::addLoop(Body &body) {
   if (!isLegal) {
     *checker = before;
     order = orderBefore;
+    tree.functions.resize(numFunctions);
     return;
   }
   std::erase_if(order, [&](const std::string &name) {
@@ -205,7 +207,8 @@ void Generator::update(Body &body, const Statement &loop, const Roles &roles) {
       return;
     *checker = std::move(trial);
     checker->getVariable(name).magnitude = magnitude;
-    body.push_back(std::move(statement));
+    body.push_back(allows("branch") && flip(8) ? wrap(std::move(statement))
+                                               : std::move(statement));
   };
   auto bound = [&](Expr value, double limit) {
     Checker trial(*checker);

@@ -65,6 +65,8 @@ private:
   /// Of what is left out, the kinds that no choice of a generator is.
   bool isLeftOut(const Expr &value);
   void addParameter(Body &body);
+  /// let NAME: TYPE = value.
+  bool addTyped(Body &body);
   void finish();
   double getMagnitude(const Expr &expr);
   double getLayerMagnitude(const Expr &expr);
@@ -90,6 +92,40 @@ private:
   /// A name, or sometimes an expression of its type.
   Expr makeOperand(const std::string &name);
 
+  //===-- Functions and branches ------------------------------------------===//
+  /// Of a function the types of the first arguments, and what arguments and
+  /// values are at most.
+  struct Limits {
+    std::vector<Type> types;
+    std::vector<double> arguments, values;
+    /// Of integers that are fed: they lie in [0, bound). 0: others.
+    std::vector<int64_t> argumentBounds, valueBounds;
+  };
+  int64_t getBound(const Expr &expr) const {
+    auto known = bounds.find(expr.name);
+    return expr.kind == ExprKind::Name && known != bounds.end() ? known->second
+                                                                : 0;
+  }
+  void addFunction(Body &body);
+  void fillFunction(Function &made, Limits &most);
+  bool addCall(Body &body);
+  /// Adds a call if it is legal.
+  bool addUse(Body &body, Statement use);
+  void addOwnDim(Body &body);
+  void addBranch(Body &body);
+  void rebindInBranch(Body &body);
+  /// Adds what gives a visible name another value, if it is legal.
+  bool addRebinding(Body &body, Statement statement, double magnitude);
+  void addDropout(Body &body);
+  Expr makeComparison();
+  Expr makeCondition();
+  /// What no run executes, nor would compile.
+  Body makeDead();
+  /// An `if` whose live side is this.
+  Statement wrap(Statement live);
+  Expr makeInitial(const Type &type);
+  Expr makeInitialTerm(const Type &type);
+
   //===-- Loops -----------------------------------------------------------===//
   void addLoop(Body &body);
   /// What the block of a loop makes of values outside of it.
@@ -112,6 +148,9 @@ private:
   Dims declared, windows;
   std::map<std::string, int64_t> bounds; ///< integers lie in [0, bound)
   std::set<std::string> constrained; ///< values with a sharding of their own
+  /// The function whose body is made; empty: the model's is.
+  std::string function;
+  std::map<std::string, Limits> limits; ///< of functions
   int numNames = 0;
   int depth = 0;
 };

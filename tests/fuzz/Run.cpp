@@ -115,6 +115,7 @@ public:
       : tree(item.tree), layouts(item.layouts), checks(checks),
         leaves(getLeaves(item.tree)), seed(item.seed),
         feeds(drawFeeds(tree, leaves, item.seed)),
+        initials(evaluateInitials(tree)),
         expected(getResults(evaluate(tree, leaves, feeds))), text(print(tree)) {
     for (const auto &[name, tensor] : expected)
       if (name.starts_with("grad:"))
@@ -133,6 +134,10 @@ private:
   template <class Program>
   Failure interpret(Program program, mlir::ModuleOp declarations,
                     const std::string &stage);
+  /// What the program @init makes, before any other value is given.
+  template <class Program>
+  Failure initialise(Program program, mlir::ModuleOp declarations,
+                     const std::string &stage);
   Failure compareAll(const Results &found, double bound, double least,
                      bool hasGradients, const std::string &stage);
   static Failure refuse(const std::string &stage, Compilation &compilation) {
@@ -146,6 +151,8 @@ private:
   const std::vector<Leaf> leaves;
   const uint64_t seed;
   const Feeds feeds;
+  /// What parameters begin as that say so by an expression.
+  const Results initials;
   const Results expected;
   const std::string text;
   llvm::SmallVector<std::string> wanted;
@@ -230,6 +237,42 @@ Failure Runner::interpret(Program program, mlir::ModuleOp declarations,
                     program.getSymName() == "gradient", stage);
 }
 
+template <class Program>
+Failure Runner::initialise(Program program, mlir::ModuleOp declarations,
+                           const std::string &stage) {
+  checks.enter(stage);
+  meshc::test::F64State state;
+  state.inputs[nd::InputOp::seedName.str()] =
+      meshc::test::ints({}, {tree.seed});
+  std::string errors;
+  mlir::ScopedDiagnosticHandler handler(
+      declarations.getContext(),
+      [&](mlir::Diagnostic &diagnostic) { errors += diagnostic.str() + "\n"; });
+  if (program && failed(interpreter::runProgram(program, state)))
+    return {stage + " does not run", errors};
+  for (auto variable : declarations.getOps<nd::VariableOp>()) {
+    const std::string name = variable.getSymName().str();
+    auto expected = initials.find(name);
+    if (expected == initials.end())
+      continue;
+    auto found = state.variables.find(name);
+    std::optional<Tensor> initial;
+    // A number needs no program.
+    if (auto fill = mlir::dyn_cast<nd::FillAttr>(variable.getInit())) {
+      initial = expected->second;
+      std::ranges::fill(initial->elements, fill.getValue().getValueAsDouble());
+    }
+    if (found != state.variables.end())
+      initial = fromProgram(tree, found->second, variable.getTensorType());
+    const std::string difference =
+        initial ? compare(expected->second, *initial, 1e3 * 0x1p-24, 1)
+                : "is missing";
+    if (!difference.empty())
+      return {stage + " initial", fmt::format("{} {}", name, difference)};
+  }
+  return {};
+}
+
 /// The program as elaborated, loops and all, and with gradients.
 Failure Runner::runWhole() {
   checks.enter("frontend");
@@ -242,6 +285,8 @@ Failure Runner::runWhole() {
   if (failed(mlir::verify(*whole.module)))
     return {"frontend does not verify", ""};
   if (auto failure = interpret(getProgram("forward"), *whole.module, "forward"))
+    return failure;
+  if (auto failure = initialise(getProgram("init"), *whole.module, "init"))
     return failure;
   checks.enter("differentiation");
   const bool isDone = whole.run(*whole.module, [&](mlir::OpPassManager &pm) {
@@ -289,6 +334,9 @@ Failure Runner::runSplit(const meshc::test::Layout &layout) {
     return refuse("partition", split);
   if (auto failure = interpret(module.lookupSymbol<spmd::ProgramOp>("gradient"),
                                module, "partitioned"))
+    return failure;
+  if (auto failure = initialise(module.lookupSymbol<spmd::ProgramOp>("init"),
+                                module, "partitioned init"))
     return failure;
   if (!checks.devices)
     return {};
