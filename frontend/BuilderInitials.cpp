@@ -4,7 +4,9 @@
 
 #include "mlir/IR/IRMapping.h"
 
+#include <algorithm>
 #include <cassert>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -59,9 +61,11 @@ private:
 
 std::vector<Dim> Builder::beginInitial(const std::vector<Dim> &dims) {
   assert(!state->outside && "initial values do not nest");
-  std::vector<Dim> all;
-  for (const BuilderState::Loop &loop : state->loops)
-    all.push_back(loop.dim);
+  // Of the call whose variables the open one has, if there is one.
+  std::vector<Dim> stacked;
+  for (size_t loop : state->getLoopsOfVariables())
+    stacked.push_back(state->loops[loop].dim);
+  std::vector<Dim> all(stacked);
   all.insert(all.end(), dims.begin(), dims.end());
 
   auto init = state->module->lookupSymbol<nd::ProgramOp>("init");
@@ -71,7 +75,7 @@ std::vector<Dim> Builder::beginInitial(const std::vector<Dim> &dims) {
   mlir::Block &block = init.getBody().front();
   state->outside.emplace(BuilderState::Outside{
       state->operations.saveInsertionPoint(), std::exchange(state->loops, {}),
-      &block, block.empty() ? nullptr : &block.back()});
+      std::move(stacked), &block, block.empty() ? nullptr : &block.back()});
   state->operations.setInsertionPointToEnd(&block);
   return all;
 }
@@ -147,8 +151,8 @@ bool Builder::isInitial(Tensor value, ElementType type,
     return false;
   }
   std::vector<Dim> all(dims);
-  for (const BuilderState::Loop &loop : state->outside->loops)
-    all.push_back(loop.dim);
+  all.insert(all.end(), state->outside->stacked.begin(),
+             state->outside->stacked.end());
   for (const Dim &dim : value.getDims())
     if (std::find(all.begin(), all.end(), dim) == all.end()) {
       state
@@ -166,10 +170,97 @@ void BuilderState::setInitial(const std::string &parameter,
                               nd::NamedTensorType type, Tensor value,
                               mlir::Location location) {
   mlir::Value initial = getValue(value);
+  initials[parameter] = initial;
   mlir::OpBuilder builder(context);
   builder.setInsertionPointToEnd(initial.getParentBlock());
   if (initial.getType() != type)
     initial =
         nd::BroadcastOp::create(builder, location, mlir::Type(type), initial);
   nd::WriteOp::create(builder, location, parameter, initial);
+}
+
+//===-- Comparing ---------------------------------------------------------===//
+
+namespace {
+
+/// Whether two values of @init are computed alike: by the same operations of
+/// the same numbers. Draws are called like the call or the program that they
+/// are in; where one differs from another, so do those that they stand for.
+class InitialComparison {
+public:
+  bool areAlike(mlir::Value first, mlir::Value second) {
+    open.push_back({first, second});
+    while (!open.empty()) { // programs are deep: no recursion
+      auto [x, y] = open.pop_back_val();
+      auto [known, isNew] = others.try_emplace(x, y);
+      if (known->second != y)
+        return false;
+      if (x == y || !isNew)
+        continue;
+      auto made = mlir::dyn_cast<mlir::OpResult>(x);
+      auto other = mlir::dyn_cast<mlir::OpResult>(y);
+      if (!made || !other || made.getResultNumber() != other.getResultNumber())
+        return false;
+      if (!haveAlikeBodies(made.getOwner(), other.getOwner()))
+        return false;
+    }
+    return true;
+  }
+
+private:
+  /// The operations of loops one by one; of any other that one alone.
+  bool haveAlikeBodies(mlir::Operation *x, mlir::Operation *y) {
+    llvm::SmallVector<mlir::Operation *> first, second;
+    auto collect = [](llvm::SmallVector<mlir::Operation *> &all) {
+      return [&all](mlir::Operation *op) { all.push_back(op); };
+    };
+    x->walk<mlir::WalkOrder::PreOrder>(collect(first));
+    y->walk<mlir::WalkOrder::PreOrder>(collect(second));
+    return std::ranges::equal(
+        first, second, [&](auto *a, auto *b) { return areAlikeAlone(a, b); });
+  }
+
+  bool areAlikeAlone(mlir::Operation *x, mlir::Operation *y) {
+    if (x->getName() != y->getName() ||
+        x->getResultTypes() != y->getResultTypes() ||
+        x->getNumOperands() != y->getNumOperands())
+      return false;
+    mlir::NamedAttrList first(x->getAttrDictionary()),
+        second(y->getAttrDictionary());
+    if (auto draw = mlir::dyn_cast<nd::RandomOp>(x)) {
+      const int64_t key = draw.getKey(),
+                    other = mlir::cast<nd::RandomOp>(y).getKey();
+      if (keys.try_emplace(key, other).first->second != other ||
+          keysBack.try_emplace(other, key).first->second != key)
+        return false;
+      first.erase(draw.getKeyAttrName());
+      second.erase(draw.getKeyAttrName());
+    }
+    if (first.getDictionary(x->getContext()) !=
+        second.getDictionary(x->getContext()))
+      return false;
+    for (auto [a, b] : llvm::zip_equal(x->getOperands(), y->getOperands()))
+      open.push_back({a, b});
+    for (auto [a, b] : llvm::zip_equal(x->getRegions(), y->getRegions()))
+      for (auto [block, other] : llvm::zip(a, b))
+        for (auto [argument, to] :
+             llvm::zip(block.getArguments(), other.getArguments()))
+          others.try_emplace(argument, to);
+    return true;
+  }
+
+  llvm::SmallVector<std::pair<mlir::Value, mlir::Value>> open;
+  llvm::DenseMap<mlir::Value, mlir::Value> others; ///< of each, its other
+  std::map<int64_t, int64_t> keys, keysBack;
+};
+
+} // namespace
+
+bool BuilderState::startsAs(std::string_view name,
+                            const Initializer &initializer) {
+  if (variables.find(name)->second.getInit() != getInit(initializer))
+    return false;
+  return initializer.kind != Initializer::Kind::Computed ||
+         InitialComparison().areAlike(initials.find(name)->second,
+                                      getValue(initializer.value));
 }

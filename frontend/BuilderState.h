@@ -140,11 +140,10 @@ struct BuilderState {
   Declared *checkVariable(nd::VariableRole role, const std::string &fullName,
                           ElementType type, const Initializer &initializer,
                           const Where &where);
-  mlir::Attribute getInit(const Initializer &initializer) const;
   /// Whether a variable is that of the program which is not for training.
   bool checkElaborations(nd::VariableRole role, const std::string &name,
-                         nd::NamedTensorType type, mlir::Attribute init,
-                         const Where &where);
+                         nd::NamedTensorType type,
+                         const Initializer &initializer, const Where &where);
   /// The states that are set in as many loops as there are around, in the order
   /// of their names.
   std::vector<Declared *> getStatesOfLoop();
@@ -203,7 +202,7 @@ struct BuilderState {
   /// A variable of the scope whose variables the open one has.
   Tensor shareVariable(nd::VariableRole role, const std::string &fullName,
                        ElementType type, std::span<const Dim> dims,
-                       const Where &where);
+                       const Initializer &initializer, const Where &where);
   /// What the loops see of a variable.
   Tensor sliceVariable(Tensor whole, const Where &where);
   /// Names that values have, so that no two have the same.
@@ -249,10 +248,15 @@ struct BuilderState {
   struct Outside {
     mlir::OpBuilder::InsertPoint place;
     std::vector<Loop> loops;
-    mlir::Block *block;    ///< of @init
-    mlir::Operation *last; ///< of it before; null if it was empty
+    std::vector<Dim> stacked; ///< the loops' of the variable
+    mlir::Block *block;       ///< of @init
+    mlir::Operation *last;    ///< of it before; null if it was empty
   };
   std::optional<Outside> outside;
+  std::map<std::string, mlir::Value, std::less<>> initials; ///< in @init
+  mlir::Attribute getInit(const Initializer &initializer) const;
+  /// Whether the variable `name` starts as this says, draws of whatever name.
+  bool startsAs(std::string_view name, const Initializer &initializer);
   /// Has @init start `parameter` as its `value`.
   void setInitial(const std::string &parameter, nd::NamedTensorType type,
                   Tensor value, mlir::Location location);

@@ -13,9 +13,8 @@ namespace meshc::frontend {
 /// Whether the module has or will have a symbol of this name besides the
 /// parameter: a program, or the state of an optimizer.
 static bool isReserved(std::string_view name) {
-  for (std::string_view program :
-       {"forward", "training", "init", "step", "eval", "gradient",
-        "training_gradient"})
+  for (std::string_view program : {"forward", "training", "init", "step",
+                                   "eval", "gradient", "training_gradient"})
     if (name == program)
       return true;
   for (const Optimizer &optimizer : getOptimizers())
@@ -110,7 +109,7 @@ Tensor BuilderState::declare(nd::VariableRole role, const std::string &name,
     allDims.push_back(loops[loop].dim);
   allDims.insert(allDims.end(), dims.begin(), dims.end());
   if (scopes.back().isShared)
-    return shareVariable(role, fullName, type, allDims, where);
+    return shareVariable(role, fullName, type, allDims, initializer, where);
   Declared *variable = checkVariable(role, fullName, type, initializer, where);
   if (!variable)
     return {};
@@ -132,7 +131,8 @@ Tensor BuilderState::declare(nd::VariableRole role, const std::string &name,
         declarations, location, fullName, role, tensorType, init);
     if (initializer.kind == Initializer::Kind::Computed)
       setInitial(fullName, tensorType, initializer.value, location);
-  } else if (!checkElaborations(role, fullName, tensorType, init, where)) {
+  } else if (!checkElaborations(role, fullName, tensorType, initializer,
+                                where)) {
     return {};
   }
   mlir::OpBuilder::InsertionGuard guard(operations);
@@ -167,6 +167,7 @@ Tensor BuilderState::sliceVariable(Tensor whole, const Where &where) {
 Tensor BuilderState::shareVariable(nd::VariableRole role,
                                    const std::string &fullName,
                                    ElementType type, std::span<const Dim> dims,
+                                   const Initializer &initializer,
                                    const Where &where) {
   const std::string_view kind = describe(role);
   auto entry = declared.find(fullName);
@@ -184,17 +185,23 @@ Tensor BuilderState::shareVariable(nd::VariableRole role,
   if (!shared.value)
     return {};
   const Tensor whole = shared.value;
-  if (shared.role == role && whole.getElementType() == type &&
-      std::ranges::equal(whole.getDims(), dims))
+  const bool isOther = shared.role != role;
+  const bool isOfType = !isOther && whole.getElementType() == type &&
+                        std::ranges::equal(whole.getDims(), dims);
+  if (isOfType && startsAs(fullName, initializer))
     // What the call before has left, if that has set it.
     return shared.last ? shared.last : sliceVariable(whole, where);
-  const bool isOther = shared.role != role;
-  fail(Code::SharedVariableDiffers, where,
-       fmt::format("the call shares {} \"{}\", which is {}, and {}{} here",
-                   describe(shared.role), fullName,
-                   toString(whole.getElementType(), whole.getDims()),
-                   isOther ? fmt::format("a {} of ", kind) : "",
-                   toString(type, dims)))
+  fail(
+      Code::SharedVariableDiffers, where,
+      isOfType
+          ? fmt::format("the call shares {} \"{}\", whose initial value is "
+                        "another one here",
+                        kind, fullName)
+          : fmt::format("the call shares {} \"{}\", which is {}, and {}{} here",
+                        describe(shared.role), fullName,
+                        toString(whole.getElementType(), whole.getDims()),
+                        isOther ? fmt::format("a {} of ", kind) : "",
+                        toString(type, dims)))
       .related.push_back({shared.where, "declared here"});
   return {};
 }
@@ -202,7 +209,8 @@ Tensor BuilderState::shareVariable(nd::VariableRole role,
 bool BuilderState::checkElaborations(nd::VariableRole role,
                                      const std::string &name,
                                      nd::NamedTensorType type,
-                                     mlir::Attribute init, const Where &where) {
+                                     const Initializer &initializer,
+                                     const Where &where) {
   auto known = evaluated.find(name);
   if (known == evaluated.end()) {
     fail(Code::ParameterOfOneElaboration, where,
@@ -213,7 +221,7 @@ bool BuilderState::checkElaborations(nd::VariableRole role,
   }
   nd::VariableOp variable = variables.find(name)->second;
   if (variable.getRole() == role && variable.getType() == type &&
-      variable.getInit() == init)
+      startsAs(name, initializer))
     return true;
   fail(Code::ParameterOfOneElaboration, where,
        fmt::format("{} \"{}\" has another type or initial value in the "

@@ -88,6 +88,23 @@ TEST(Sharing, OwnDims) {
   EXPECT_EQ(numOwn, 1u);
 }
 
+/// Draws are called like the call that they are in: that one is drawn, in loops
+/// that the parameter is not stacked over, and for the training step too.
+TEST(Sharing, InitialValuesThatAreDrawn) {
+  SpecRun run(
+      "dim wide = 3\ndim time = 5\ndim layers = 7\n"
+      "fn f(x) {\n  param w: f32[wide] = 0.5 * normal() + tanh(normal())\n"
+      "  if training { x = 2 * x }\n  return x * w\n}\n"
+      "model m(x: f32[wide]) {\n"
+      "  let a = f(x) as a\n  let b = f(a) with a as b\n"
+      "  for t in time { b = f(b) with a }\n"
+      "  for layer in layers {\n    let c = f(b) as c\n"
+      "    for t in time { b = f(c) with c }\n  }\n"
+      "  output loss = sum(a + b)\n}\ntrain { minimize loss }");
+  ASSERT_TRUE(run.module) << run.getText();
+  EXPECT_THAT(getParameterNames(run), ElementsAre("a/w", "layer/c/w"));
+}
+
 /// "with" is a name elsewhere, at the begin of a statement too.
 TEST(Sharing, WithIsAName) {
   SpecRun run(sharingSpec("  let with = scale(x)\n  with = with + 1\n"

@@ -195,6 +195,23 @@ std::vector<cases::Case> cases::getValueCases() {
        "fn f(x, c) {\n  param <<b>>: f32 = constant(c)\n  return x * b\n}\n" +
            model("  let c = 1\n  if training { c = 2 }\n  output o = f(x, c)"),
        "\"f/b\" has another type or initial value", ""},
+      {Code::ParameterOfOneElaboration,
+       model("  let c = 1\n  if training { c = 2 }\n"
+             "  param <<b>>: f32[in] = c * normal()\n  output o = sum(b)"),
+       "\"b\" has another type or initial value", ""},
+      {Code::ParameterOfOneElaboration,
+       model("  let c = f32(iota(in))\n  if training { c = sin(c) }\n"
+             "  param <<b>>: f32[in] = c\n  output o = sum(b)"),
+       "\"b\" has another type or initial value", ""},
+      {Code::ParameterOfOneElaboration,
+       "fn f() {\n  let a = normal()\n  let b = a\n"
+       "  if training { b = normal() }\n  return a - b\n}\n" +
+           model("  param <<b>>: f32[in] = f()\n  output o = sum(b)"),
+       "\"b\" has another type or initial value", ""},
+      {Code::ParameterOfOneElaboration,
+       model("  let c = 1.0\n  if training { c = f32(iota(in)) }\n"
+             "  param <<b>>: f32[in] = c\n  output o = sum(b)"),
+       "\"b\" has another type or initial value", ""},
       {Code::UnknownName, "let t = <<training>>\n" + value("x"),
        "\"training\" is not defined", "known in the model and in functions"},
       {Code::DimNotInTensor,
@@ -241,6 +258,17 @@ std::vector<cases::Case> cases::getValueCases() {
            model("  let a = f(x, in) as g\n  let b = f(x, out) with g\n"
                  "  output o = a + b"),
        "\"g/w\", which is f32[g/part], and f32[f/part] here", ""},
+      {Code::SharedVariableDiffers,
+       "fn f(x, c) {\n  param <<b>>: f32 = constant(c)\n  return x * b\n}\n" +
+           model("  let a = f(x, 1) as g\n  let b = f(x, 2) with g\n"
+                 "  output o = a + b"),
+       "\"g/b\", whose initial value is another one here", ""},
+      {Code::SharedVariableDiffers,
+       "fn f(x, c) {\n  param <<b>>: f32[in] = c * normal()\n"
+       "  return x * b\n}\n" +
+           model("  let a = f(x, 1) as g\n  let b = f(x, 2) with g\n"
+                 "  output o = a + b"),
+       "\"g/b\", whose initial value is another one here", ""},
       {Code::WrongKind, value("exp(x) with <<x>>"),
        "\"exp\" is built in and has no variables", ""},
       {Code::SharedScope, value("dense(x, in, out) + <<dense(x, in, out)>>"),
