@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 
 using namespace meshc;
@@ -42,7 +43,12 @@ Status runtime::exportParameters(const Executable &executable,
                                        progress.listen(true));
   if (!count)
     return count.getError();
-  printMessage(fmt::format("exported {} parameters as {} tensors of {}\n",
-                           parameters.size(), *count, request.to));
+  const auto states = size_t(std::ranges::count(
+      parameters, exec::BufferRole::model_state, &exec::VariableT::role));
+  printMessage(
+      fmt::format("exported {} parameters{} as {} tensors of {}\n",
+                  parameters.size() - states,
+                  states ? fmt::format(" and {} of state", states) : "", *count,
+                  request.to));
   return Status::success();
 }

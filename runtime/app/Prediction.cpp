@@ -37,8 +37,9 @@ static Status checkOverwriting(const PredictionRequest &request,
 
 /// Finds the output each file is for before anything is computed.
 static Result<std::vector<const exec::PortT *>>
-findOutputs(const exec::ProgramT &program, std::string_view kind,
-            std::string_view prefix, const std::vector<NamedFile> &files) {
+findOutputs(const Executable &executable, const exec::ProgramT &program,
+            std::string_view kind, std::string_view prefix,
+            const std::vector<NamedFile> &files) {
   std::vector<const exec::PortT *> ports;
   for (const NamedFile &file : files) {
     ports.push_back(findPort(program.outputs, std::string(prefix) + file.name));
@@ -49,9 +50,15 @@ findOutputs(const exec::ProgramT &program, std::string_view kind,
       if (port->name.starts_with(prefix) && port->name != retryOutput &&
           (!prefix.empty() || !port->name.starts_with(gradientPrefix)))
         names.push_back(port->name.substr(prefix.size()));
+    const exec::VariableT *variable = executable.findVariable(file.name);
+    const bool isState =
+        variable && variable->role == exec::BufferRole::model_state;
     return Error{ErrorCode::UnknownName,
                  fmt::format("there is no {} '{}'", kind, file.name),
-                 listNames(names)};
+                 prefix.empty() && isState
+                     ? "it is state: with --training this is what a step would "
+                       "leave"
+                     : listNames(names)};
   }
   return ports;
 }
@@ -297,12 +304,13 @@ Status runtime::predict(Session &session, const PredictionRequest &request) {
   Result<const exec::ProgramT *> program = findProgram(session, request);
   if (!program)
     return program.getError();
-  Result<std::vector<const exec::PortT *>> outputs =
-      findOutputs(**program, "output", "", request.outputs);
+  Result<std::vector<const exec::PortT *>> outputs = findOutputs(
+      session.getExecutable(), **program, "output", "", request.outputs);
   if (!outputs)
     return outputs.getError();
   Result<std::vector<const exec::PortT *>> gradients =
-      findOutputs(**program, "gradient of", gradientPrefix, request.gradients);
+      findOutputs(session.getExecutable(), **program, "gradient of",
+                  gradientPrefix, request.gradients);
   if (!gradients)
     return gradients.getError();
   for (auto [kind, files] : {std::pair{"output", &request.outputs},

@@ -467,6 +467,21 @@ runtime::compareWithModel(const Manifest &manifest,
   return differences;
 }
 
+/// Whether another training can begin with what a checkpoint has of a model,
+/// which is nothing beside what that has.
+static bool canStartFrom(const Manifest &manifest,
+                         const exec::ExecutableT &model) {
+  return std::ranges::all_of(manifest.tensors, [&](const StoredTensor &tensor) {
+    auto isSame = [&](const auto &variable) {
+      return variable->name == tensor.name &&
+             variable->layout->element == tensor.element &&
+             getSizes(*variable->layout) == tensor.getSizes();
+    };
+    return !isOfModel(tensor.role) ||
+           std::ranges::any_of(model.variables, isSame);
+  });
+}
+
 Status runtime::checkModel(const Manifest &manifest,
                            const exec::ExecutableT &model,
                            const std::string &path) {
@@ -479,9 +494,14 @@ Status runtime::checkModel(const Manifest &manifest,
     differences.resize(maxListed);
     differences.push_back(fmt::format("and {} more", count - maxListed));
   }
+  std::string note = fmt::format("{}", fmt::join(differences, "; "));
+  if (canStartFrom(manifest, model))
+    note += fmt::format("; a training that begins with what it has: --from {} "
+                        "--init random",
+                        path);
   return Error{ErrorCode::OtherModel,
                fmt::format("'{}' is of another model: {} of its values differ "
                            "from those of '{}'",
                            path, count, model.model),
-               fmt::format("{}", fmt::join(differences, "; "))};
+               std::move(note)};
 }

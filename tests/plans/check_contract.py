@@ -266,7 +266,8 @@ def disagreements(plan, spec_bytes):
     return found
 
 
-CATEGORIES = ["params", "gradients", "optimizer", "activations", "communication", "workspace"]
+CATEGORIES = ["params", "model_state", "gradients", "optimizer", "activations",
+              "communication", "workspace"]
 
 
 def find_wrong_sums(plan):

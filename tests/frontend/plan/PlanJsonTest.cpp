@@ -125,6 +125,7 @@ TEST_F(PlanJsonTest, has_the_fields_of_the_contract) {
           {"wire_bytes_per_device", "integer"},
           {"at_peak",
            {{"params", "integer"},
+            {"model_state", "integer"},
             {"gradients", "integer"},
             {"optimizer", "integer"},
             {"activations", "integer"},
@@ -214,6 +215,7 @@ TEST_F(PlanJsonTest, has_the_fields_of_the_contract) {
       {"memory",
        {{"peak_bytes_per_device", "integer"},
         {"params", "integer"},
+        {"model_state", "integer"},
         {"gradients", "integer"},
         {"optimizer", "integer"},
         {"activations", "integer"},
@@ -312,8 +314,9 @@ TEST_F(PlanJsonTest, tells_what_a_gpu_is_asked_for) {
                                                       {"bytes", bytes},
                                                       {"part", "p0"}}));
   int64_t sum = 0;
-  for (const char *part : {"params", "gradients", "optimizer", "activations",
-                           "communication", "workspace"})
+  for (const char *part :
+       {"params", "model_state", "gradients", "optimizer", "activations",
+        "communication", "workspace"})
     sum += memory[part].get<int64_t>();
   EXPECT_EQ(sum, peak);
   EXPECT_EQ(plan["totals"]["refused_moves"], json::array());

@@ -1,0 +1,134 @@
+"""State in files: it is saved, exported under other names and read again, given by --param,
+and shown where two checkpoints differ. A checkpoint that lacks it, or has more than the
+model, is refused by name, with what can be done.
+
+Arguments: meshc, the repository."""
+
+import pathlib
+import subprocess
+import sys
+
+MESHC, ROOT = sys.argv[1], pathlib.Path(sys.argv[2])
+sys.path[1:1] = [str(ROOT / "tests" / folder) for folder in ("plans", "ranks")]
+
+# pylint: disable=wrong-import-position
+import compiler
+import npy
+import processes
+
+SPEC = """dim batch = 3
+dim from = 2
+dim layers = 2
+model m(x: f32[batch, from]) {{
+  let h = dense(x, from = from, to = from') as up
+  for layer in layers {{ {norm} }}
+  output y = h
+  output loss = mean(h * h)
+}}
+data over batch {{ x = npy("x.npy", test = "x.npy") }}
+train {{ minimize loss optimizer sgd(lr = 0.1) steps 2 }}
+"""
+NAMES = """prefix net.
+up/weight = fc.weight
+up/bias = fc.bias
+layer/norm/gain = bn.{layers}.weight
+layer/norm/bias = bn.{layers}.bias
+layer/norm/centre = bn.{layers}.running_mean
+layer/norm/spread = bn.{layers}.running_var
+"""
+
+
+class Test:
+    def __init__(self):
+        self.meshc = compiler.Compiler(MESHC, str(ROOT))
+        self.folder = pathlib.Path(self.meshc.folder.name)
+        npy.write(self.folder / "x.npy", [0.5, 2, -1, 0.25, 3, 1], [3, 2])
+        self.normed = self.compile("normed", "h = batch_norm(h, over = from') as norm")
+        self.plain = self.compile("plain", "h = 2 * h")
+
+    def compile(self, name, norm):
+        spec, program = self.folder / f"{name}.mesh", self.folder / name
+        spec.write_text(SPEC.format(norm=norm), encoding="utf-8")
+        self.meshc.run("compile", str(spec), "-o", str(program))
+        return program
+
+    def run(self, *words, code=0):
+        done = subprocess.run([str(word) for word in words], capture_output=True, text=True,
+                              check=False, timeout=100, env=processes.environment())
+        assert done.returncode == code, (words, done.returncode, done.stdout, done.stderr)
+        return done.stdout + done.stderr
+
+    def train(self, program, steps, *arguments, code=0):
+        saved = self.folder / f"saved-{program.name}"
+        return self.run(program, "train", "--data-dir", self.folder, "--no-eval", "--steps", steps,
+                        "--seed", 1, "--save", saved, "--keep", 9, "--save-every", 1, *arguments,
+                        code=code)
+
+    def predict(self, *arguments):
+        result = self.folder / "y.npy"
+        self.run(self.normed, "predict", "--in", f"x={self.folder / 'x.npy'}", "--out",
+                 f"y={result}", *arguments)
+        return npy.read(result)
+
+    def refuse(self, words, *parts, code):
+        said = self.run(*words, code=code)
+        for part in parts:
+            assert part in said, (part, said)
+
+    def check_names(self):
+        saved = self.folder / "saved-normed"
+        names, exported = self.folder / "names.map", self.folder / "torch.safetensors"
+        names.write_text(NAMES, encoding="utf-8")
+        said = self.run(self.normed, "export", "--from", saved, "--to", exported, "--names", names)
+        assert "exported 4 parameters and 2 of state as 10 tensors" in said, said
+        assert b"bn.1.running_mean" in exported.read_bytes()
+        expected = self.predict("--from", saved)
+        assert self.predict("--from", exported, "--names", names) == expected
+        # By default it starts as 0 and 1.
+        other = self.folder / "centre.npy"
+        npy.write(other, [5, 6, 7, 8], [2, 2])
+        assert self.predict("--from", saved, "--param", f"layer/norm/centre={other}") != expected
+
+    def check_shown(self):
+        saved = self.folder / "saved-normed"
+        assert "6 values" not in self.run(self.normed, "ckpt", "ls", saved)
+        steps = sorted(saved.glob("step-*"))
+        said = self.run(self.normed, "ckpt", "diff", steps[0], steps[1], code=1)
+        assert "layer/norm/centre" in said and "layer/norm/spread" in said, said
+
+    def check_refused(self):
+        saved = {program: self.folder / f"saved-{program.name}"
+                 for program in (self.normed, self.plain)}
+        x = f"x={self.folder / 'x.npy'}"
+        said = self.train(self.normed, 3, "--resume", saved[self.plain], code=4)
+        for part in ("the checkpoint has no 'layer/norm/centre', f32[layers=2, from'=2]",
+                     "--from ", "--init random"):
+            assert part in said, said
+        said = self.train(self.plain, 3, "--resume", saved[self.normed], code=4)
+        assert "the model has no 'layer/norm/spread'" in said, said
+        assert "--init random" not in said, said
+        self.refuse([self.normed, "predict", "--in", x, "--from", saved[self.plain]],
+                    "2 parameters are missing", "2 states are missing: 'layer/norm/centre' (f32[",
+                    "--init random starts it as a training does", code=3)
+        self.refuse([self.plain, "predict", "--in", x, "--from", saved[self.normed]],
+                    "4 values are for no parameter", "--names", code=3)
+        self.refuse([self.normed, "predict", "--in", x, "layer/norm/centre=x.npy", "--from",
+                     saved[self.normed]],
+                    "it is a state: give it as --param layer/norm/centre=FILE.npy", code=2)
+        self.refuse([self.normed, "predict", "--in", x, "--from", saved[self.normed], "--out",
+                     f"layer/norm/centre={self.folder / 'y.npy'}"],
+                    "there is no output 'layer/norm/centre'", "--training", code=2)
+        self.refuse([self.normed, "predict", "--in", x, "--from", saved[self.normed], "--step", 3],
+                    "--training", code=2)
+
+
+def main():
+    test = Test()
+    test.train(test.plain, 2)
+    test.train(test.normed, 2)
+    test.check_names()
+    test.check_shown()
+    test.check_refused()
+
+
+main()
