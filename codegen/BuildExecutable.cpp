@@ -7,6 +7,7 @@
 
 #include "mlir/Pass/PassManager.h"
 
+#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -34,14 +35,15 @@ static void addMesh(ModuleOp module, ExecTypes &types,
 
 static void addDims(ModuleOp module, ExecTypes &types,
                     exec::ExecutableT &executable) {
+  llvm::StringMap<nd::RuleOp> rules;
+  for (auto rule : module.getOps<nd::RuleOp>())
+    rules[rule.getDim()] = rule;
   for (auto dim : module.getOps<nd::DimOp>()) {
     auto entry = std::make_unique<exec::NamedDimT>();
     entry->name = dim.getName().str();
     entry->size = int64_t(dim.getSize());
     entry->span = std::make_unique<exec::Span>(types.getSpan(dim.getLoc()));
-    for (auto rule : module.getOps<nd::RuleOp>()) {
-      if (rule.getDim() != dim.getName())
-        continue;
+    if (nd::RuleOp rule = rules.lookup(dim.getName())) {
       std::vector<layout::AxisRef> axes;
       for (auto axis : rule.getAxes().getAsRange<StringAttr>())
         if (auto index = types.getMesh().findAxis(axis.getValue()))

@@ -8,6 +8,7 @@
 #include "layout/Machine.h"
 
 #include "llvm/ADT/SmallSet.h"
+#include "llvm/ADT/StringMap.h"
 
 #include <cmath>
 
@@ -148,10 +149,16 @@ LogicalResult RuleOp::verify() {
     if (!used.insert(axis.getValue()).second)
       return emitOpError("(C1) axis ") << axis << " is named twice";
   }
-  for (auto other : (*this)->getParentOfType<ModuleOp>().getOps<RuleOp>())
-    if (other != *this && other.getDim() == getDim())
-      return emitOpError("(C2) dimension \"")
-             << getDim() << "\" has another rule";
+  // The first of those that stand together looks at all: there may be
+  // thousands.
+  if (isa_and_nonnull<RuleOp>((*this)->getPrevNode()))
+    return success();
+  llvm::StringMap<RuleOp> rules;
+  for (auto rule : (*this)->getParentOfType<ModuleOp>().getOps<RuleOp>())
+    if (auto [known, isFirst] = rules.try_emplace(rule.getDim(), rule);
+        !isFirst)
+      return known->second.emitOpError("(C2) dimension \"")
+             << rule.getDim() << "\" has another rule";
   return success();
 }
 

@@ -231,9 +231,11 @@ void Builder::setMesh(std::vector<MeshAxisSpec> axes, const Where &where) {
     meshAxes.push_back({axis.name, axis.size});
   }
   state->mesh = layout::Mesh(std::move(meshAxes));
-  nd::MeshOp::create(state->declarations, state->getLocation(where),
-                     state->declarations.getArrayAttr(attrs),
-                     mlir::DenseI64ArrayAttr(), mlir::StringAttr());
+  // Ahead of thousands of dims: what looks for it looks at none of them.
+  auto first = mlir::OpBuilder::atBlockBegin(state->module->getBody());
+  nd::MeshOp::create(first, state->getLocation(where),
+                     first.getArrayAttr(attrs), mlir::DenseI64ArrayAttr(),
+                     mlir::StringAttr());
 }
 
 Dim Builder::dim(const std::string &name, int64_t size, const Where &where) {

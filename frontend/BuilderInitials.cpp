@@ -68,11 +68,10 @@ std::vector<Dim> Builder::beginInitial(const std::vector<Dim> &dims) {
   std::vector<Dim> all(stacked);
   all.insert(all.end(), dims.begin(), dims.end());
 
-  auto init = state->module->lookupSymbol<nd::ProgramOp>("init");
-  if (!init)
-    init = nd::ProgramOp::create(state->declarations, state->module->getLoc(),
-                                 "init");
-  mlir::Block &block = init.getBody().front();
+  if (!state->init)
+    state->init = nd::ProgramOp::create(state->declarations,
+                                        state->module->getLoc(), "init");
+  mlir::Block &block = state->init.getBody().front();
   state->outside.emplace(BuilderState::Outside{
       state->operations.saveInsertionPoint(), std::exchange(state->loops, {}),
       std::move(stacked), &block, block.empty() ? nullptr : &block.back()});
@@ -125,8 +124,10 @@ Tensor Builder::endInitial(Tensor value, ElementType type,
     state->origins.clear();
   }
   state->operations.restoreInsertionPoint(outside.place);
-  if (block.empty()) // a number, which is none of an operation
-    block.getParentOp()->erase();
+  if (block.empty()) { // a number, which is none of an operation
+    state->init.erase();
+    state->init = {};
+  }
   return value;
 }
 

@@ -253,6 +253,7 @@ struct BuilderState {
     mlir::Operation *last;    ///< of it before; null if it was empty
   };
   std::optional<Outside> outside;
+  nd::ProgramOp init; ///< null as long as nothing is in it
   std::map<std::string, mlir::Value, std::less<>> initials; ///< in @init
   mlir::Attribute getInit(const Initializer &initializer) const;
   /// Whether the variable `name` starts as this says, draws of whatever name.
