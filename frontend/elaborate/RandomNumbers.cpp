@@ -58,7 +58,14 @@ Value Elaborator::callRandom(const ast::CallExpr &call,
       continue;
     }
     isKnown = false;
-    isValid &= bool(toTensor(numbers[i], argument.span, ElementType::F32));
+    const Tensor given = toTensor(numbers[i], argument.span, ElementType::F32);
+    isValid &= given && given.getElementType() == ElementType::F32;
+    if (given && given.getElementType() != ElementType::F32)
+      error(Code::WrongElementType, argument.span,
+            fmt::format("{} of \"{}\" is f32, as what is drawn, found {}",
+                        i == 0 ? random.first : random.second, random.name,
+                        toString(given.getElementType(), given.getDims())))
+          .help("f32(...) converts");
   }
   if (!isValid)
     return Poison();

@@ -119,6 +119,13 @@ std::vector<cases::Case> cases::getCallCases() {
       {Code::UnknownFunction, value("<<cumsum>>(x, over = in)"), "\"cumsum\"",
        "write einsum(x, f32(iota(d) <= iota(d')), over = d)"},
       // Random numbers.
+      {Code::TypeDiffers,
+       model("  let n: i32[in] = <<uniform(0, 9, dims = in)>>\n"
+             "  output o = sum(x)"),
+       "\"n\" is i32[in] by its type, found f32[in]", "i32(...) converts"},
+      {Code::WrongElementType, value("normal(mean = <<y>>, dims = (in))"),
+       "mean of \"normal\" is f32, as what is drawn, found i32[batch]",
+       "f32(...) converts"},
       {Code::MissingArgument, value("<<uniform(0, 1)>>"),
        "\"uniform\" needs an argument for \"dims\"",
        "write uniform(dims = (a, b))"},
