@@ -91,33 +91,33 @@ class Test:
 
     def check_shown(self):
         saved = self.folder / "saved-normed"
-        assert "6 values" not in self.run(self.normed, "ckpt", "ls", saved)
+        assert "6 values" in self.run(self.normed, "ckpt", "ls", saved)
         steps = sorted(saved.glob("step-*"))
-        said = self.run(self.normed, "ckpt", "diff", steps[0], steps[1], code=1)
+        said = self.run(self.normed, "ckpt", "diff", steps[0], steps[1], code=3)
         assert "layer/norm/centre" in said and "layer/norm/spread" in said, said
 
     def check_refused(self):
         saved = {program: self.folder / f"saved-{program.name}"
                  for program in (self.normed, self.plain)}
         x = f"x={self.folder / 'x.npy'}"
-        said = self.train(self.normed, 3, "--resume", saved[self.plain], code=4)
+        said = self.train(self.normed, 3, "--resume", saved[self.plain], code=1)
         for part in ("the checkpoint has no 'layer/norm/centre', f32[layers=2, from'=2]",
                      "--from ", "--init random"):
             assert part in said, said
-        said = self.train(self.plain, 3, "--resume", saved[self.normed], code=4)
+        said = self.train(self.plain, 3, "--resume", saved[self.normed], code=1)
         assert "the model has no 'layer/norm/spread'" in said, said
         assert "--init random" not in said, said
         self.refuse([self.normed, "predict", "--in", x, "--from", saved[self.plain]],
                     "2 parameters are missing", "2 states are missing: 'layer/norm/centre' (f32[",
-                    "--init random starts it as a training does", code=3)
+                    "--init random starts it as a training does", code=1)
         self.refuse([self.plain, "predict", "--in", x, "--from", saved[self.normed]],
-                    "4 values are for no parameter", "--names", code=3)
+                    "4 values are for no parameter", "--names", code=1)
         self.refuse([self.normed, "predict", "--in", x, "layer/norm/centre=x.npy", "--from",
                      saved[self.normed]],
-                    "it is a state: give it as --param layer/norm/centre=FILE.npy", code=2)
+                    "it is a state: give it as --param layer/norm/centre=FILE.npy", code=1)
         self.refuse([self.normed, "predict", "--in", x, "--from", saved[self.normed], "--out",
                      f"layer/norm/centre={self.folder / 'y.npy'}"],
-                    "there is no output 'layer/norm/centre'", "--training", code=2)
+                    "there is no output 'layer/norm/centre'", "--training", code=1)
         self.refuse([self.normed, "predict", "--in", x, "--from", saved[self.normed], "--step", 3],
                     "--training", code=2)
 
