@@ -318,9 +318,8 @@ private:
 
   void addVariable(nd::ReadOp read) {
     auto variable = variables.lookup<nd::VariableOp>(read.getVariable());
-    add(read.getVariable(),
-        getBufferRole(variable.getRole()),
-        read.getType(), variable.getLoc());
+    add(read.getVariable(), getBufferRole(variable.getRole()), read.getType(),
+        variable.getLoc());
   }
 
   void addComputed(Operation &op) {

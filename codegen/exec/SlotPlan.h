@@ -40,8 +40,9 @@ public:
   /// Buffers of variables, by symbol; alive in every program.
   using Variables = llvm::StringMap<int>;
 
-  /// A new value that has to be copied to its variable at the end. One that lies
-  /// in another variable, which may change too, is copied to a slot before that.
+  /// A new value that has to be copied to its variable at the end. One that
+  /// lies in another variable, which may change too, is copied to a slot before
+  /// that.
   struct Copy {
     mlir::Value value;
     llvm::StringRef variable;

@@ -237,6 +237,8 @@ std::string SpecSession::summarize() {
     int64_t variables = 0, elements = 0;
   } parameters, states;
   for (auto variable : module->getOps<nd::VariableOp>()) {
+    if (variable.getRole() == nd::VariableRole::State)
+      continue; // of the loss scale and the optimizer
     auto &counted =
         variable.getRole() == nd::VariableRole::Parameter ? parameters : states;
     ++counted.variables;

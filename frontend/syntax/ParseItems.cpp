@@ -52,7 +52,11 @@ void Parser::parseItem(ast::File &file) {
       parseData(file);
     else if (isWord("train"))
       parseTrain(file);
-    else {
+    else if (isWord("program") && peek(1).kind == TokenKind::Name) {
+      report(Code::NotSupported,
+             "not supported yet: a program beside the model");
+      ++position;
+    } else {
       static const std::string words[] = {"import", "mesh",   "dim",
                                           "let",    "layout", "fn",
                                           "model",  "data",   "train"};

@@ -50,9 +50,11 @@ bool Parser::parseStatement(std::vector<ast::Statement> &body, bool isModel) {
                                       "if",    "assert", "output", "return"};
   Diagnostic &error = report(
       Code::ExpectedItem,
-      fmt::format("expected a statement, which begins with \"param\", \"state\", "
-                  "\"let\", \"for\", \"if\", \"assert\", \"{}\" or \"name =\", found {}",
-                  isModel ? "output" : "return", describeToken()));
+      fmt::format(
+          "expected a statement, which begins with \"param\", \"state\", "
+          "\"let\", \"for\", \"if\", \"assert\", \"{}\" or \"name =\", found "
+          "{}",
+          isModel ? "output" : "return", describeToken()));
   if (isWord("elif")) {
     error.help("write \"else if\"");
     return parseBranchesAfterError(isModel);

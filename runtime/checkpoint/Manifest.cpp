@@ -239,8 +239,8 @@ private:
     const json &dims = fields.getList("dims");
     const json &blocks = fields.getList("blocks");
     defect = fields.getDefect();
-    const auto known = std::ranges::find_if(
-        variableRoles, [&](exec::BufferRole candidate) {
+    const auto known =
+        std::ranges::find_if(variableRoles, [&](exec::BufferRole candidate) {
           return role == exec::EnumNameBufferRole(candidate);
         });
     if (defect.empty() && known == std::end(variableRoles))

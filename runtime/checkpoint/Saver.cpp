@@ -100,8 +100,7 @@ Status Saver::prepareBlocks() {
                                "saved",
                                variable->name),
                    ""};
-    StoredTensor tensor{
-        variable->name, variable->role, layout.element, {}, {}};
+    StoredTensor tensor{variable->name, variable->role, layout.element, {}, {}};
     for (const auto &dim : layout.dims)
       tensor.dims.push_back({dim->name, dim->size});
     tensors.push_back(std::move(tensor));

@@ -48,8 +48,9 @@ static uint64_t &getCount(GpuMemoryNeed &need, exec::BufferRole role) {
 GpuMemoryNeed cuda::getArenaNeed(const exec::ExecutableT &executable) {
   using Role = exec::BufferRole;
   constexpr std::array order = {
-      Role::parameter,  Role::state,    Role::input,         Role::output,
-      Role::activation, Role::gradient, Role::communication, Role::workspace};
+      Role::parameter, Role::model_state,   Role::state,
+      Role::input,     Role::output,        Role::activation,
+      Role::gradient,  Role::communication, Role::workspace};
   GpuMemoryNeed need;
   // Parts of the arena that have been counted: disjoint, ascending.
   using Range = std::pair<uint64_t, uint64_t>;
@@ -107,8 +108,8 @@ GpuMemoryNeed cuda::getMemoryNeed(const GpuMemoryPlan &plan,
 }
 
 uint64_t GpuMemoryNeed::getTotal() const {
-  return parameters + modelState + state + activations + gradients + communication +
-         workspace + unused + products + tables + staging;
+  return parameters + modelState + state + activations + gradients +
+         communication + workspace + unused + products + tables + staging;
 }
 
 std::vector<MemoryRow> GpuMemoryNeed::getRowsBesideArenas() const {
@@ -117,14 +118,11 @@ std::vector<MemoryRow> GpuMemoryNeed::getRowsBesideArenas() const {
 }
 
 std::string GpuMemoryNeed::toString() const {
-  std::vector<MemoryRow> rows = {{"parameters", parameters},
-                                 {"model state", modelState},
-                                 {"optimizer", state},
-                                 {"activations", activations},
-                                 {"gradients", gradients},
-                                 {"communication", communication},
-                                 {"workspace", workspace},
-                                 {"unused", unused}};
+  std::vector<MemoryRow> rows = {
+      {"parameters", parameters}, {"model state", modelState},
+      {"optimizer", state},       {"activations", activations},
+      {"gradients", gradients},   {"communication", communication},
+      {"workspace", workspace},   {"unused", unused}};
   const std::vector<MemoryRow> others = getRowsBesideArenas();
   rows.insert(rows.end(), others.begin(), others.end());
   std::vector<std::string> parts;

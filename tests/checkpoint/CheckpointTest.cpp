@@ -124,7 +124,8 @@ TEST(CheckpointTest, parameters_are_a_source_of_blocks) {
       size_t parameters = 0;
       for (const auto &variable : executable.data.variables) {
         const ParameterSource::Entry *entry = (*source)->find(variable->name);
-        EXPECT_EQ(entry != nullptr, isOfModel(variable->role)) << variable->name;
+        EXPECT_EQ(entry != nullptr, isOfModel(variable->role))
+            << variable->name;
         if (!entry)
           continue;
         ++parameters;

@@ -27,13 +27,16 @@ Manifest makeManifest() {
   manifest.files = {
       {getShardName(0, 2), 100, {digest({})}},
       {getShardName(1, 2), pieceBytes + 1, {Digest{1}, Digest{2}}}};
-  manifest.tensors = {
-      {"w",
-       exec::BufferRole::parameter,
-       exec::ElementType::f32,
-       {{"r", 7}, {"c", 5}},
-       {{0, {{0, 7}, {0, 3}}}, {1, {{0, 7}, {3, 2}}}}},
-      {"adam/step", exec::BufferRole::state, exec::ElementType::i32, {}, {{1, {}}}}};
+  manifest.tensors = {{"w",
+                       exec::BufferRole::parameter,
+                       exec::ElementType::f32,
+                       {{"r", 7}, {"c", 5}},
+                       {{0, {{0, 7}, {0, 3}}}, {1, {{0, 7}, {3, 2}}}}},
+                      {"adam/step",
+                       exec::BufferRole::state,
+                       exec::ElementType::i32,
+                       {},
+                       {{1, {}}}}};
   return manifest;
 }
 

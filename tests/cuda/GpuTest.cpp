@@ -238,7 +238,8 @@ TEST(MemoryNeedTest, adds_up_for_any_buffers) {
     std::vector<bool> used(300);
     for (int i = 0; i < 8; ++i) {
       auto buffer = std::make_unique<exec::BufferT>();
-      buffer->role = exec::BufferRole(random() % 8);
+      buffer->role =
+          exec::BufferRole(random() % (int(exec::BufferRole::MAX) + 1));
       buffer->offset = random() % 200;
       buffer->bytes = random() % 100;
       for (uint64_t b = 0; b < buffer->bytes; ++b)

@@ -79,6 +79,10 @@ std::vector<Case> cases::getStateCases() {
            model("  let v = f(x) as g\n"
                  "  for t in out { v = f(v) with g }\n  output o = sum(v)"),
        "a loop that sets state \"g/a\", of a call outside of it", ""},
+      {Code::NotSupported,
+       value("x") +
+           "<<program>> next(x: f32[in]) with in = 1 { output o = x }\n",
+       "not supported yet: a program beside the model", ""},
       {Code::ExpectedToken, model("  state a <<=>> 1"),
        "expected \":\" after the state name", ""},
       {Code::ExpectedToken, model("  state <<2>>: f32 = 1"),

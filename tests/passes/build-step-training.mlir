@@ -57,10 +57,10 @@ module {
 // CHECK-LABEL: nd.program @eval
 // CHECK-NOT:     nd.write
 // CHECK-LABEL: nd.program @training
-// CHECK-DAG:     %[[FIXED:.+]] = nd.read @fixed
-// CHECK-DAG:     %[[NEXT:.+]] = nd.add
-// CHECK-NOT:     nd.write
+// CHECK:         %[[FIXED:.+]] = nd.read @fixed
 // CHECK:         nd.output "loss"
+// CHECK:         %[[NEXT:.+]] = nd.add
+// CHECK-NOT:     nd.write
 // CHECK:         nd.output "seen", %[[NEXT]]
 // CHECK:         nd.output "fixed", %[[FIXED]]
 // CHECK-NOT:     nd.output

@@ -239,7 +239,7 @@ def disagreements(plan, spec_bytes):
     at = schedule.index(of_command.get(memory["peak_at"], memory["peak_at"]))
     check(alive(memory, at) == max(alive(memory, i) for i in range(len(schedule))), "peak")
     check(alive(memory, at) == sum(memory[part] for part in (
-        "params", "gradients", "optimizer", "activations", "communication")) +
+        "params", "model_state", "gradients", "optimizer", "activations", "communication")) +
         sum(buffer["bytes"] for buffer in memory["buffers"]
             if buffer["category"] == "workspace" and buffer["first"] <= at <= buffer["last"]),
         "what is alive at the peak")

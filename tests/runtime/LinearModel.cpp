@@ -157,8 +157,7 @@ std::vector<uint8_t> LinearModel::makeProgram(int64_t devices) {
   // State: a block for each device.
   builder.addVariable("residual",
                       makeLayout(ElementType::f32, {{"batch", batch, {data}}}),
-                      residual,
-                      exec::BufferRole::state);
+                      residual, exec::BufferRole::state);
 
   auto vector = [&](int buffer, int64_t size) {
     return builder.view(buffer, ElementType::f32, {size});

@@ -1,6 +1,7 @@
 """State in files: it is saved, exported under other names and read again, given by --param,
 and shown where two checkpoints differ. A checkpoint that lacks it, or has more than the
-model, is refused by name, with what can be done.
+model, is refused by name, with what can be done. predict --training has the numbers of a
+step, its draws too.
 
 Arguments: meshc, the repository."""
 
@@ -96,6 +97,29 @@ class Test:
         said = self.run(self.normed, "ckpt", "diff", steps[0], steps[1], code=3)
         assert "layer/norm/centre" in said and "layer/norm/spread" in said, said
 
+    def check_steps(self):
+        """All samples are one, so that their order makes no difference."""
+        npy.write(self.folder / "x.npy", [0.5, 2] * 3, [3, 2])
+        drawn = self.compile("drawn", "h = dropout(batch_norm(h + f32(layer), over = batch) as norm, 0.5)")
+        metrics, saved = self.folder / "drawn.jsonl", self.folder / "saved-drawn"
+        self.train(drawn, 3, "--metrics", metrics)
+        losses = [step["loss"] for step in processes.read_metrics(metrics)]
+        assert len(set(losses)) == 3, losses
+        said = [self.run(drawn, "predict", "--training", "--step", step, "--from",
+                         saved / f"step-{step - 1:08}", "--seed", 1, "--in",
+                         f"x={self.folder / 'x.npy'}") for step in (2, 3)]
+        assert said == [f"loss {loss:.9g}\n" for loss in losses[1:]], (said, losses)
+        # The same of a spec, from its start; the step leaves what a training has then.
+        centre, other = self.folder / "centre.npy", self.folder / "other.npy"
+        words = ["--init", "random", "--seed", 1, "--in", f"x={self.folder / 'x.npy'}", "--out"]
+        spec = self.folder / "drawn.mesh"
+        self.run(MESHC, "run", spec, "--eval", "--training", *words, f"layer/norm/centre={centre}")
+        self.run(drawn, "predict", "--training", *words, f"layer/norm/centre={other}")
+        assert npy.read(centre) == npy.read(other)
+        assert any(npy.read(centre))
+        said = self.run(MESHC, "run", spec, "--eval", "--step", 2, *words, f"y={other}", code=2)
+        assert "--training" in said, said
+
     def check_refused(self):
         saved = {program: self.folder / f"saved-{program.name}"
                  for program in (self.normed, self.plain)}
@@ -129,6 +153,7 @@ def main():
     test.check_names()
     test.check_shown()
     test.check_refused()
+    test.check_steps()
 
 
 main()

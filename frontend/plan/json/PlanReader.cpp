@@ -215,11 +215,11 @@ static ReadPlan read(const json &object) {
   for (size_t index = 0; index < numMemoryCategories; ++index) {
     const char *category = getName(MemoryCategory(index));
     // Plans of before models had state do without that category.
-    plan.memoryOf[category] = MemoryCategory(index) ==
-                                          MemoryCategory::ModelState &&
-                                      !memory.contains(category)
-                                  ? 0
-                                  : getCount(memory, category);
+    plan.memoryOf[category] =
+        MemoryCategory(index) == MemoryCategory::ModelState &&
+                !memory.contains(category)
+            ? 0
+            : getCount(memory, category);
   }
   const json &totals = object.at("totals");
   plan.flops = getCount(totals, "flops_per_device");

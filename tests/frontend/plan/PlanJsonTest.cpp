@@ -314,9 +314,8 @@ TEST_F(PlanJsonTest, tells_what_a_gpu_is_asked_for) {
                                                       {"bytes", bytes},
                                                       {"part", "p0"}}));
   int64_t sum = 0;
-  for (const char *part :
-       {"params", "model_state", "gradients", "optimizer", "activations",
-        "communication", "workspace"})
+  for (const char *part : {"params", "model_state", "gradients", "optimizer",
+                           "activations", "communication", "workspace"})
     sum += memory[part].get<int64_t>();
   EXPECT_EQ(sum, peak);
   EXPECT_EQ(plan["totals"]["refused_moves"], json::array());

@@ -1,9 +1,8 @@
 // From the JSON of a plan to the rows that the views show. The only file that knows the names of
 // its fields.
 
-const GROUPS = [
-  'Parameters', 'State of the model', 'State of the optimizer', 'Inputs', 'Forward', 'Backward'
-];
+const GROUPS =
+    ['Parameters', 'State of the model', 'State of the optimizer', 'Inputs', 'Forward', 'Backward'];
 /** What lies in memory from step to step. */
 const VARIABLES = ['param', 'model_state', 'state'];
 
@@ -172,8 +171,7 @@ function readValues(plan) {
   const byId = new Map(tensors.map(tensor => [tensor.id, tensor]));
   const keyOf = remember(first => JSON.stringify([first.name, first.dims, first.partial || null]));
   // An output is the value of the same name, where both are split alike: one row.
-  const key = tensor =>
-      keyOf(byId.get(tensor.fold) || tensor) + VARIABLES.includes(tensor.role);
+  const key = tensor => keyOf(byId.get(tensor.fold) || tensor) + VARIABLES.includes(tensor.role);
   for (const members of groupFolds(tensors, key)) {
     const first = members[0];
     const index = plan.values.length;
