@@ -275,7 +275,7 @@ public:
                     const Where &where = MESHC_HERE);
   /// Sets a state of the scope, in the program of the training step: `value`,
   /// of its type, is what it is after the step. In a loop each iteration sets
-  /// its own.
+  /// its own. An error in any other program, and of what is no state.
   void setModelState(const std::string &name, Tensor value,
                      const Where &where = MESHC_HERE);
   void output(const std::string &name, Tensor value,

@@ -236,10 +236,24 @@ bool BuilderState::checkElaborations(nd::VariableRole role,
 void Builder::setModelState(const std::string &name, Tensor value,
                             const Where &where) {
   const std::string fullName = state->getVariableName(name);
-  auto entry = state->declared.find(fullName);
-  if (!value || entry == state->declared.end() || !entry->second.value)
+  if (!state->isTraining) {
+    state->fail(
+        Code::MisplacedStatement, where,
+        fmt::format("state \"{}\" is set in the program of the training "
+                    "step alone",
+                    fullName));
     return;
+  }
+  auto entry = state->declared.find(fullName);
+  if (entry == state->declared.end() ||
+      entry->second.role != nd::VariableRole::ModelState) {
+    state->fail(Code::UnknownName, where,
+                fmt::format("there is no state \"{}\" to set", fullName));
+    return;
+  }
   BuilderState::Declared &variable = entry->second;
+  if (!value || !variable.value) // in error
+    return;
   const size_t numOwnLoops = state->getLoopsOfVariables().size();
   if (numOwnLoops != state->loops.size()) {
     state
@@ -265,11 +279,10 @@ void Builder::setModelState(const std::string &name, Tensor value,
         .related.push_back({variable.where, "declared here"});
     return;
   }
-  if (!std::ranges::equal(dims, value.getDims()))
-    // The same dimensions in another order of storage.
-    value = state->create<nd::ReduceOp>(where, element, std::move(dims),
-                                        nd::Reduction::Sum,
-                                        BuilderState::getValue(value));
+  // The same dimensions as the state is stored, without a sharding of its own.
+  if (BuilderState::getValue(value).getType() != state->getType(element, dims))
+    value = state->create<nd::BroadcastOp>(where, element, std::move(dims),
+                                           BuilderState::getValue(value));
   variable.last = value;
   variable.numLoops = state->loops.size();
 }

@@ -253,6 +253,26 @@ TEST_F(BuilderTest, OptimizersHaveDefaults) {
   });
 }
 
+TEST_F(BuilderTest, SetsStateInTheTrainingStepAlone) {
+  Dim wide = builder.dim("wide", 3);
+  auto build = [&] {
+    Tensor w =
+        builder.parameter("w", ElementType::F32, {wide}, Initializer::fill(1));
+    builder.modelState("a", ElementType::F32, {wide}, Initializer::fill(0));
+    return w;
+  };
+  builder.setModelState("a", build());
+  EXPECT_THAT(getOnlyError(builder).message,
+              HasSubstr("\"a\" is set in the program of the training step"));
+  builder.beginTraining();
+  Tensor w = build();
+  for (const char *name : {"w", "b"}) {
+    builder.setModelState(name, w);
+    EXPECT_THAT(getOnlyError(builder).message,
+                HasSubstr("there is no state \"" + std::string(name) + "\""));
+  }
+}
+
 TEST_F(BuilderTest, PositionsThatDoNotFit) {
   Dim most = builder.dim("most", (int64_t(1) << 31) - 1),
       more = builder.dim("more", int64_t(1) << 31),

@@ -93,6 +93,18 @@ TEST(State, OfNumbers) {
               ElementsAre("a wide", "at wide", "most wide", "ran"));
 }
 
+/// It lies as the table says, and is stored as it was declared.
+TEST(State, OfValuesThatLieOtherwise) {
+  SpecRun run(stateSpec("  state a: f32[wide] = 2\n"
+                        "  state b: bool[batch, wide] = false\n"
+                        "  a = mean(x, over = batch) @ [wide -> ()]\n"
+                        "  b = iota(wide) > iota(batch)\n"
+                        "  output o = x"));
+  ASSERT_TRUE(run.module) << run.getText();
+  EXPECT_THAT(getWritten(run, "training"),
+              ElementsAre("a wide", "b batch wide"));
+}
+
 /// It is what a block rebinds, and what a loop outside of it carries.
 TEST(State, RebindsInBlocks) {
   SpecRun run(stateSpec("  state a: f32[wide] = 2\n"

@@ -8,11 +8,9 @@ no state.
 Arguments: meshc, the repository, the folder of the emulated libraries."""
 
 import itertools
-import json
 import math
 import pathlib
 import random
-import struct
 import subprocess
 import sys
 
@@ -23,6 +21,7 @@ sys.path[1:1] = [str(ROOT / "tests" / folder) for folder in ("plans", "ranks")]
 import compiler
 import npy
 import processes
+import tensors
 
 SPEC = str(pathlib.Path(__file__).parent / "normed.mesh")
 BATCH, ROWS, FROM, CHANNELS, LAYERS, STEPS, RATE = 7, 5, 2, 3, 2, 10, 0.002
@@ -137,21 +136,6 @@ class Model:
                        for name in SHAPES}}
 
 
-def read_tensors(path):
-    """Every tensor of a safetensors file, as a list."""
-    data = path.read_bytes()
-    size = struct.unpack("<Q", data[:8])[0]
-    tensors = {}
-    for name, entry in json.loads(data[8:8 + size]).items():
-        if name == "__metadata__":
-            continue
-        begin, end = (8 + size + offset for offset in entry["data_offsets"])
-        kind = {"F32": "f", "I32": "i"}[entry["dtype"]]
-        tensors[name.replace(".", "/")] = list(
-            struct.unpack(f"<{(end - begin) // 4}{kind}", data[begin:end]))
-    return tensors
-
-
 def check_close(what, found, expected, tolerance=TOLERANCE):
     assert len(found) == len(expected), (what, found, expected)
     for one, other in zip(found, expected):
@@ -183,9 +167,9 @@ class Test:
     def export(self, program, saved):
         path = self.folder / "exported.safetensors"
         self.run(program, "export", "--from", saved, "--to", path)
-        tensors = read_tensors(path)
-        assert set(tensors) == {*SHAPES, *STATE}, sorted(tensors)
-        return tensors
+        found = tensors.read(path)
+        assert set(found) == {*SHAPES, *STATE}, sorted(found)
+        return found
 
     def compile(self, name, flags):
         program = self.folder / f"program-{name}"
@@ -213,10 +197,10 @@ class Test:
         saved = self.folder / f"saved-{name}"
         self.run(program, "train", "--data-dir", self.folder, "--no-eval", "--seed", 3,
                  "--save", saved, *flags, gpus=gpus)
-        tensors = self.export(program, saved)
+        left_by = self.export(program, saved)
         for value, numbers in expected.variables.items():
-            check_close((name, value), tensors[value], numbers)
-        assert tensors["steps"] == [STEPS]
+            check_close((name, value), left_by[value], numbers)
+        assert left_by["steps"] == [STEPS]
 
         errors = self.folder / "errors.npy"
         self.run(program, "predict", "--from", saved, "--data-dir", self.folder,
@@ -254,10 +238,10 @@ class Test:
                  "--save", saved, "--metrics", self.folder / "skipped.jsonl")
         assert processes.read_metrics(self.folder / "skipped.jsonl")[0][
             "fp16/skipped_steps"] == 1
-        tensors = self.export(program, saved)
+        left_by = self.export(program, saved)
         for value in STATE:
             start = 1 if value.endswith("spread") else 0
-            assert set(tensors[value]) == {start}, (value, tensors[value])
+            assert set(left_by[value]) == {start}, (value, left_by[value])
 
 
 def main():

@@ -6,6 +6,7 @@ step, its draws too.
 Arguments: meshc, the repository."""
 
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -16,6 +17,7 @@ sys.path[1:1] = [str(ROOT / "tests" / folder) for folder in ("plans", "ranks")]
 import compiler
 import npy
 import processes
+import tensors
 
 SPEC = """dim batch = 3
 dim from = 2
@@ -120,6 +122,54 @@ class Test:
         said = self.run(MESHC, "run", spec, "--eval", "--step", 2, *words, f"y={other}", code=2)
         assert "--training" in said, said
 
+    def check_exchanged(self):
+        """State becomes what other state, a part of it or an input was."""
+        program = self.folder / "exchanged"
+        spec = self.folder / "exchanged.mesh"
+        spec.write_text("""mesh a = 2
+dim batch = 3
+dim from = 2
+dim n = 3
+layout { from -> a }
+model exchanged(x: f32[batch, from]) {
+  param w: f32[from] = ones
+  state one: f32[from] = 1
+  state two: f32[from] = 2
+  state table: f32[n, from] = f32(10 * iota(n) + iota(from))
+  state row: f32[from] = 0
+  state last: f32[batch, from] = 0
+  state split: f32[from] = 0
+  state larger: bool[from, n] = false
+  let t = one
+  one = two
+  two = t
+  row = table[n = 1]
+  table = table[n = (n + 1) % size(n)]
+  last = x
+  split = (split + 1) @ [from -> ()]
+  larger = iota(n) > iota(from)
+  output loss = mean(x * w) + mean(one)
+}
+data over batch { x = npy("x.npy", test = "x.npy") }
+train { minimize loss optimizer sgd(lr = 0.1) steps 2 }
+""", encoding="utf-8")
+        self.meshc.run("compile", str(spec), "-o", str(program))
+        found = {}
+        for steps in (1, 2):
+            shutil.rmtree(self.folder / "saved-exchanged", ignore_errors=True)
+            self.train(program, steps)
+            exported = self.folder / "exchanged.safetensors"
+            self.run(program, "export", "--from", self.folder / "saved-exchanged", "--to", exported)
+            found[steps] = tensors.read(exported)
+        assert found[1]["one"] == [2, 2] and found[1]["two"] == [1, 1], found
+        assert found[2]["one"] == [1, 1] and found[2]["two"] == [2, 2], found
+        assert found[1]["table"] == [10, 11, 20, 21, 0, 1], found
+        assert found[1]["row"] == [10, 11] and found[2]["row"] == [20, 21], found
+        assert found[2]["split"] == [2, 2], found
+        assert found[1]["larger"] == [False, True, True, False, False, True], found
+        # In the order of samples that the step has.
+        assert sorted(found[1]["last"]) == sorted(npy.read(self.folder / "x.npy")), found
+
     def check_refused(self):
         saved = {program: self.folder / f"saved-{program.name}"
                  for program in (self.normed, self.plain)}
@@ -154,6 +204,7 @@ def main():
     test.check_shown()
     test.check_refused()
     test.check_steps()
+    test.check_exchanged()
 
 
 main()
