@@ -1,9 +1,9 @@
 // The spec with what it costs.
 
 const KEYWORDS = new Set([
-  'mesh',      'dim',    'let',   'layout',    'model',  'param', 'output',
-  'fn',        'return', 'for',   'in',        'data',   'train', 'minimize',
-  'optimizer', 'epochs', 'steps', 'precision', 'import', 'as'
+  'mesh',   'dim', 'let',   'layout', 'model',    'param',     'output', 'fn',    'return',
+  'for',    'in',  'data',  'train',  'minimize', 'optimizer', 'epochs', 'steps', 'precision',
+  'import', 'as',  'state', 'if',     'else',     'assert',    'with'
 ]);
 const GUTTER = 64;
 
