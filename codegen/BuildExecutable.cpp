@@ -117,26 +117,13 @@ static LogicalResult addData(ModuleOp module, ExecTypes &types,
   return success();
 }
 
-/// "adam(lr = 0.001)", for messages.
-static std::string describeOptimizer(nd::TrainingOp training) {
-  std::string text = training.getOptimizer().str() + "(";
-  llvm::raw_string_ostream os(text);
-  llvm::interleaveComma(training.getHyper(), os, [&](NamedAttribute hyper) {
-    os << hyper.getName().getValue() << " = ";
-    if (auto value = dyn_cast<FloatAttr>(hyper.getValue()))
-      os << llvm::format("%g", value.getValueAsDouble());
-  });
-  os << ")";
-  return text;
-}
-
 static void addTraining(ModuleOp module, exec::ExecutableT &executable) {
   for (auto training : module.getOps<nd::TrainingOp>()) {
     executable.training = std::make_unique<exec::TrainingT>();
     executable.training->minimize = training.getMinimize().str();
     executable.training->epochs = int64_t(training.getEpochs());
     executable.training->steps = int64_t(training.getSteps());
-    executable.training->optimizer = describeOptimizer(training);
+    executable.training->optimizer = training.getOptimizer().str();
   }
   for (auto precision : module.getOps<nd::PrecisionOp>())
     if (executable.training && precision.getPrecision() != nd::Precision::F32)

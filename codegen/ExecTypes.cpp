@@ -277,7 +277,7 @@ public:
   void collect(nd::ProgramOp program) {
     for (Operation &op : *program.getBody().begin()) {
       if (auto input = dyn_cast<nd::InputOp>(op)) {
-        if (!input.isSeed())
+        if (!input.isOfRun())
           add(input.getName(), exec::BufferRole::input, input.getType(),
               input.getLoc());
       } else if (auto output = dyn_cast<nd::OutputOp>(op))

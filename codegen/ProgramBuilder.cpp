@@ -45,8 +45,8 @@ void ProgramBuilder::addPorts() {
   };
   for (auto input : source.getBody().getOps<spmd::InputOp>()) {
     auto port = makePort(input.getName(), input.getGlobal(), input);
-    if (input.isSeed()) {
-      program->seed = std::move(port);
+    if (input.isOfRun()) {
+      (input.isSeed() ? program->seed : program->step) = std::move(port);
       continue;
     }
     port->index_bound = input.getIndexBound();

@@ -116,21 +116,28 @@ def ND_DataOp : ND_Declaration<"data"> {
 def ND_TrainingOp : ND_Declaration<"training"> {
   let summary = "The training recipe";
   let description = [{
-    `hyper` holds the optimizer's hyper-parameters as floats, all of them, with
-    defaults filled in. `steps` 0 means that epochs decide.
+    How parameters change is the program @update; `optimizer` is what the spec
+    says of it, for messages. `steps` 0 means that epochs decide. With
+    `averages`, evaluation reads of each parameter the state "ema/" and its name,
+    where there is one.
   }];
-  let arguments = (ins StrAttr:$minimize, StrAttr:$optimizer,
-                       DictionaryAttr:$hyper, I64Attr:$epochs, I64Attr:$steps);
+  let arguments = (ins StrAttr:$minimize, StrAttr:$optimizer, I64Attr:$epochs,
+                       I64Attr:$steps, UnitAttr:$averages);
   let assemblyFormat = [{
-    `minimize` $minimize `by` $optimizer $hyper `epochs` $epochs `steps` $steps
+    `minimize` $minimize `by` $optimizer `epochs` $epochs `steps` $steps
     attr-dict
   }];
 }
 
 def ND_ObjectiveOp : ND_Declaration<"objective"> {
-  let summary = "The output that gradients are of, without a training recipe";
-  let arguments = (ins StrAttr:$minimize);
-  let assemblyFormat = "`minimize` $minimize attr-dict";
+  let summary = "The output that gradients are of";
+  let description = [{
+    Without a training recipe, or of those parameters which it says, whose
+    gradients are of another output than that of the recipe.
+  }];
+  let arguments = (ins StrAttr:$minimize,
+                       OptionalAttr<StrArrayAttr>:$parameters);
+  let assemblyFormat = "`minimize` $minimize (`for` $parameters^)? attr-dict";
 }
 
 def ND_PrecisionOp : ND_Declaration<"precision"> {
@@ -166,13 +173,18 @@ def ND_ProgramOp : ND_Declaration<"program",
     derived from it. Beside it is `training`, if the model reads whether it is
     trained or has state: the same model in the training step, of which `step` is
     made then. It alone writes variables, those of `model_state`; in what it and
-    `training_gradient` become these are outputs.
+    `training_gradient` become these are outputs. `update` says what becomes of
+    parameters and of the optimizer's state: it reads gradients by nd.gradient,
+    and nd-build-step makes it the end of `step`.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
   let skipDefaultBuilders = 1;
   let builders = [OpBuilder<(ins "::llvm::StringRef":$name)>];
+  let extraClassDeclaration = [{
+    static constexpr ::llvm::StringLiteral updateName = "update";
+  }];
 }
 
 //===-- Border of a program -----------------------------------------------===//
@@ -200,7 +212,8 @@ def ND_InputOp : ND_Border<"input", 1, 0, "getName()", "getResult()"> {
     `index_bound` b says that integers lie in [0, b); 0 promises nothing. The
     input `seedName`, a scalar i64 of which no spec can have the name, is filled
     by the runtime: random numbers are drawn from it. It is the seed of the
-    program's run, which is another one for each.
+    program's run, which is another one for each. So is `stepName`, a scalar i32:
+    the number of the training step, from 1, and 2^31 - 1 from there on.
   }];
   let arguments = (ins StrAttr:$name,
                        DefaultValuedAttr<I64Attr, "0">:$index_bound);
@@ -210,6 +223,10 @@ def ND_InputOp : ND_Border<"input", 1, 0, "getName()", "getResult()"> {
     static constexpr ::llvm::StringLiteral seedName = "random seed";
     /// Whether random numbers are drawn from it.
     bool isSeed() { return getName() == seedName; }
+    static constexpr ::llvm::StringLiteral stepName = "training step";
+    bool isStep() { return getName() == stepName; }
+    /// Whether the runtime fills it, nobody else.
+    bool isOfRun() { return isSeed() || isStep(); }
   }];
 }
 
@@ -225,6 +242,22 @@ def ND_ReadOp : ND_Border<"read", 1, 1, "getVariable()", "getResult()",
   let description = [{
     **Constraints**
     - (C1) the symbol is a variable of the result's type.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$variable);
+  let results = (outs ND_Tensor:$result);
+  let assemblyFormat = "$variable attr-dict `:` type($result)";
+}
+
+def ND_GradientOp : Op<ND_Dialect, "gradient",
+    [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "The gradient of what is minimized by a parameter";
+  let description = [{
+    Stands in the program @update alone, and is what nd-build-step finds by
+    differentiation.
+
+    **Constraints**
+    - (C1) the symbol is a parameter of the result's type.
+    - (C2) it is in @update.
   }];
   let arguments = (ins FlatSymbolRefAttr:$variable);
   let results = (outs ND_Tensor:$result);

@@ -212,6 +212,20 @@ LogicalResult ReadOp::verifySymbolUses(SymbolTableCollection &tables) {
   return verifyVariable(*this, getVariableAttr(), getType(), tables);
 }
 
+LogicalResult GradientOp::verifySymbolUses(SymbolTableCollection &tables) {
+  auto variable =
+      tables.lookupNearestSymbolFrom<VariableOp>(*this, getVariableAttr());
+  if (!variable || variable.getRole() != VariableRole::Parameter)
+    return emitOpError("(C1) ") << getVariableAttr() << " is no parameter";
+  if (variable.getType() != getType())
+    return emitOpError("(C1) the parameter is ") << variable.getType();
+  if ((*this)->getParentOfType<ProgramOp>().getSymName() !=
+      ProgramOp::updateName)
+    return emitOpError("(C2) a gradient is read in @")
+           << ProgramOp::updateName << " alone";
+  return success();
+}
+
 LogicalResult WriteOp::verifySymbolUses(SymbolTableCollection &tables) {
   return verifyVariable(*this, getVariableAttr(), getValue().getType(), tables);
 }

@@ -59,7 +59,7 @@ def SPMD_InputOp : SPMD_Border<"input", 1, 0, "getName()", "getResult()",
   let summary = "This device's block of a value given from outside";
   let description = [{
     `global` is the sharded tensor of which the value is this device's block.
-    `index_bound` and `seedName` are those of nd.input.
+    `index_bound`, `seedName` and `stepName` are those of nd.input.
 
     **Constraints**
     - (C1) the value has the local shape and the element type of `global`.
@@ -72,6 +72,10 @@ def SPMD_InputOp : SPMD_Border<"input", 1, 0, "getName()", "getResult()",
   let extraClassDeclaration = [{
     /// Whether random numbers are drawn from it.
     bool isSeed() { return getName() == ::meshc::nd::InputOp::seedName; }
+    /// Whether it is the number of the training step.
+    bool isStep() { return getName() == ::meshc::nd::InputOp::stepName; }
+    /// Whether the runtime fills it, nobody else.
+    bool isOfRun() { return isSeed() || isStep(); }
   }];
 }
 

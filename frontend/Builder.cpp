@@ -3,7 +3,6 @@
 #include "frontend/BuilderState.h"
 
 #include "layout/Spelling.h"
-#include "passes/Optimizers.h"
 
 #include <algorithm>
 #include <cmath>
@@ -60,6 +59,9 @@ BuildError &BuilderState::fail(Code code, const Where &where,
 }
 
 mlir::Location BuilderState::getLocation(const Where &where) const {
+  // An update is told where its parameter is declared.
+  if (update)
+    return update->location;
   if (where.file.empty())
     return mlir::UnknownLoc::get(context);
   return withSpan(context, {where.file, where.line, where.column, where.endLine,
@@ -132,6 +134,9 @@ bool BuilderState::checkType(ElementType element, std::span<const Dim> dims,
   }
   if (!loops.empty() && !checkNumOperations(where))
     return false;
+  // Of updates only state takes memory of its own, as much as parameters do.
+  if (update)
+    return true;
   bool wasTooMuch = bytes > Builder::maxBytes;
   // Few iterations, as checked: the product of bytes and them fits.
   for (const Loop &loop : loops)
@@ -175,6 +180,11 @@ Tensor BuilderState::addNode(mlir::Value value, ElementType element,
     names.push_back(dim.name);
   shapes.try_emplace(std::move(names), where);
   nodes.push_back({element, std::move(dims), value});
+  // What parameters share is none of them's.
+  if (mlir::Operation *op = value.getDefiningOp();
+      isNumberOfStep(Tensor(&nodes.back())) && op &&
+      !mlir::isa<nd::ConstantOp>(op))
+    op->setLoc(update->ofStep);
   if (!loops.empty())
     ++loops.back().numOperations;
   return Tensor(&nodes.back());

@@ -191,17 +191,16 @@ struct DataSpec {
   std::vector<std::string> columns;
 };
 
-/// What passes/Optimizers.h lists can be used. Without an optimizer, epochs and
-/// steps it says no more than what gradients are of.
+/// Without an optimizer, epochs and steps it says no more than what gradients
+/// are of.
 struct TrainingSpec {
   std::string minimize;
+  /// As the user calls it, with hyper-parameters, for messages. What it does is
+  /// built between Builder::beginUpdates and finish.
   std::string optimizer;
-  std::map<std::string, double> hyper; ///< by name; the rest have defaults
   int64_t epochs = 0;
   int64_t steps = 0; ///< 0: epochs decide
   Where minimizeWhere = {};
-  Where optimizerWhere = {};
-  std::map<std::string, Where> hyperWheres = {};
 };
 
 /// In which floats a program computes what it declares as f32.
@@ -285,6 +284,29 @@ public:
   /// training: inputs, outputs and values are built once more, and parameters
   /// are those that there are.
   void beginTraining();
+
+  // How a training changes parameters, one after the other, behind the model.
+  /// Begins the program of the updates, of a model without errors; `training`
+  /// has been said.
+  void beginUpdates();
+  /// The model's parameters, in the order in which they are declared.
+  std::vector<std::string> getParameters() const;
+  /// A parameter and its gradient, of the same type: in an iteration of the
+  /// loops that the model declares it in, if there are.
+  struct Update {
+    Tensor parameter, gradient;
+  };
+  /// Begins the update of a parameter, in each iteration of those loops. Until
+  /// endUpdate modelState declares the optimizer's, called optimizer/name/w,
+  /// which setModelState sets. What is made of numbers and the step alone takes
+  /// the element type of what it is computed with, as numbers do.
+  Update beginUpdate(const std::string &parameter,
+                     const Where &where = MESHC_HERE);
+  /// Ends it: the parameter becomes `next`, which has its type; null after an
+  /// error. An error if nothing was made of the gradient.
+  void endUpdate(Tensor next, const Where &where = MESHC_HERE);
+  /// The number of the training step, from 1, an i32. In updates alone.
+  Tensor step(const Where &where = MESHC_HERE);
 
   // Scopes: parameters and named values inside are called scope/name.
   /// A scope that was opened, and its own name.

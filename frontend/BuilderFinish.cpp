@@ -5,15 +5,12 @@
 #include "frontend/DataReaders.h"
 
 #include "layout/Spelling.h"
-#include "passes/Optimizers.h"
 
 #include <algorithm>
 
 #include <fmt/format.h>
 
 #include "mlir/IR/Verifier.h"
-
-#include "llvm/ADT/StringExtras.h"
 
 namespace meshc::frontend {
 
@@ -119,63 +116,11 @@ void BuilderState::finishRules() {
   }
 }
 
-template <typename Row>
-static std::vector<std::string> getNamesOf(std::span<const Row> rows) {
-  std::vector<std::string> names;
-  for (const Row &row : rows)
-    names.emplace_back(row.name);
-  return names;
-}
-
-/// All hyper-parameters of the optimizer: those given, checked, and defaults.
-llvm::SmallVector<mlir::NamedAttribute>
-BuilderState::finishHyperParameters(const Optimizer &optimizer,
-                                    const Where &optimizerWhere) {
-  for (const auto &[name, value] : training->hyper) {
-    auto given = training->hyperWheres.find(name);
-    const Where &where =
-        given == training->hyperWheres.end() ? optimizerWhere : given->second;
-    const HyperParameter *known = optimizer.findHyper(name);
-    if (!known) {
-      const std::vector<std::string> names = getNamesOf(optimizer.hyper);
-      BuildError &error =
-          fail(Code::UnknownArgument, where,
-               fmt::format("optimizer \"{}\" has no hyper-parameter \"{}\"",
-                           optimizer.name, name));
-      error.notes.push_back("it has " + llvm::join(names, ", "));
-      error.suggestion = layout::findNearest(name, names);
-    } else if (!known->accepts(value))
-      fail(Code::InvalidSetting, where,
-           fmt::format("hyper-parameter \"{}\" lies in [{}, {}), found {}",
-                       name, known->low, known->high, value));
-  }
-  llvm::SmallVector<mlir::NamedAttribute> attrs;
-  for (const HyperParameter &hyper : optimizer.hyper) {
-    std::string name(hyper.name);
-    auto given = training->hyper.find(name);
-    std::optional<double> value =
-        given == training->hyper.end() ? hyper.fallback : given->second;
-    if (value)
-      attrs.push_back(declarations.getNamedAttr(
-          name, declarations.getF64FloatAttr(*value)));
-    else
-      fail(Code::MissingArgument, optimizerWhere,
-           fmt::format("optimizer \"{}\" needs the hyper-parameter \"{}\"",
-                       optimizer.name, name))
-          .helps.push_back(
-              fmt::format("write {}({} = ...)", optimizer.name, name));
-  }
-  return attrs;
-}
-
 void BuilderState::finishTraining() {
   mlir::Location location = getLocation(trainingWhere);
   const Where &minimizeWhere = training->minimizeWhere.file.empty()
                                    ? trainingWhere
                                    : training->minimizeWhere;
-  const Where &optimizerWhere = training->optimizerWhere.file.empty()
-                                    ? trainingWhere
-                                    : training->optimizerWhere;
   auto output = outputs.find(training->minimize);
   if (training->minimize.empty()) {
     fail(Code::MissingMinimize, trainingWhere,
@@ -200,28 +145,17 @@ void BuilderState::finishTraining() {
           .related.push_back({output->second.where, "defined here"});
   }
   if (training->optimizer.empty() && !training->epochs && !training->steps) {
-    nd::ObjectiveOp::create(declarations, location, training->minimize);
+    nd::ObjectiveOp::create(declarations, location, training->minimize,
+                            mlir::ArrayAttr());
     return;
   }
-  if (!failed && std::ranges::none_of(declared, [](const auto &variable) {
-        return variable.second.role == nd::VariableRole::Parameter;
-      }))
+  if (!failed && getParameters().empty())
     fail(Code::NothingToOptimize, trainingWhere,
          "the model to train has no parameters");
 
-  const Optimizer *optimizer = findOptimizer(training->optimizer);
-  if (!optimizer) {
-    fail(Code::UnknownOptimizer, optimizerWhere,
-         fmt::format("there is no optimizer \"{}\"", training->optimizer))
-        .suggestion =
-        layout::findNearest(training->optimizer, getNamesOf(getOptimizers()));
-    return;
-  }
-  llvm::SmallVector<mlir::NamedAttribute> attrs =
-      finishHyperParameters(*optimizer, optimizerWhere);
   nd::TrainingOp::create(declarations, location, training->minimize,
-                         optimizer->name, declarations.getDictionaryAttr(attrs),
-                         uint64_t(training->epochs), uint64_t(training->steps));
+                         training->optimizer, uint64_t(training->epochs),
+                         uint64_t(training->steps));
 }
 
 /// Checks one binding of data against its input, and builds it.

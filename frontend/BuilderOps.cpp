@@ -123,6 +123,21 @@ bool checkSameElements(BuilderState &state, std::string_view what, Tensor lhs,
   return false;
 }
 
+/// Converts `x` to the elements of `other`, if it can be like a number.
+void adapt(BuilderState &state, Tensor &x, Tensor other, const Where &where) {
+  const ElementType type = other.getElementType();
+  if (type != x.getElementType() && isFloat(type) && state.isNumberOfStep(x))
+    x = state.create<nd::CastOp>(where, type, {}, BuilderState::getValue(x));
+}
+
+/// The same, once what can be converted like a number is.
+bool unifyElements(BuilderState &state, std::string_view what, Tensor &lhs,
+                   Tensor &rhs, int position, const Where &where) {
+  adapt(state, lhs, rhs, where);
+  adapt(state, rhs, lhs, where);
+  return checkSameElements(state, what, lhs, rhs, position, where);
+}
+
 } // namespace
 
 bool checkHasDim(BuilderState &state, std::string_view what, Tensor x,
@@ -216,7 +231,7 @@ Tensor Builder::iota(const Dim &dim, const Where &where) {
     if (!lhs || !rhs ||                                                        \
         !checkComputes(*state, what, elements, lhs, 0, where) ||               \
         !checkComputes(*state, what, elements, rhs, 1, where) ||               \
-        !checkSameElements(*state, what, lhs, rhs, 1, where) ||                \
+        !unifyElements(*state, what, lhs, rhs, 1, where) ||                    \
         !checkElements(*state, what, elements, lhs, 0, where))                 \
       return {};                                                               \
     return state->create<nd::OP>(where, lhs.getElementType(),                  \
@@ -228,8 +243,7 @@ Tensor Builder::iota(const Dim &dim, const Where &where) {
 
 Tensor Builder::compare(Comparison comparison, Tensor lhs, Tensor rhs,
                         const Where &where) {
-  if (!lhs || !rhs ||
-      !checkSameElements(*state, "comparison", lhs, rhs, 1, where))
+  if (!lhs || !rhs || !unifyElements(*state, "comparison", lhs, rhs, 1, where))
     return {};
   static constexpr nd::Predicate predicates[] = {
       nd::Predicate::Eq, nd::Predicate::Ne, nd::Predicate::Lt,
@@ -245,7 +259,7 @@ Tensor Builder::select(Tensor condition, Tensor whenTrue, Tensor whenFalse,
   if (!condition || !whenTrue || !whenFalse ||
       !checkElements(*state, "the condition of where", Elements::Bool,
                      condition, 0, where) ||
-      !checkSameElements(*state, "where", whenTrue, whenFalse, 2, where))
+      !unifyElements(*state, "where", whenTrue, whenFalse, 2, where))
     return {};
   return state->create<nd::SelectOp>(
       where, whenTrue.getElementType(),

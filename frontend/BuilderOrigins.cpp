@@ -8,6 +8,11 @@ using namespace meshc::frontend;
 /// Of an operation without operands, or with a region; nothing of others, which
 /// are made of what their operands are made of.
 static std::optional<Origin> findOwnOrigin(mlir::Operation *op) {
+  if (mlir::isa_and_nonnull<nd::GradientOp>(op))
+    return Origin::Inputs;
+  if (auto input = mlir::dyn_cast_or_null<nd::InputOp>(op);
+      input && input.isStep())
+    return Origin::Numbers;
   // Random numbers of an initial value are what they are in every run.
   if (auto input = mlir::dyn_cast_or_null<nd::InputOp>(op);
       input && input.getName() == nd::InputOp::seedName &&
@@ -32,9 +37,13 @@ static mlir::Value findWhole(const BuilderState &state, mlir::Value value) {
 }
 
 Origin Builder::getOrigin(Tensor x) {
-  llvm::DenseMap<mlir::Value, Origin> &known = state->origins;
+  return state->findOrigin(BuilderState::getValue(x));
+}
+
+Origin BuilderState::findOrigin(mlir::Value x) {
+  llvm::DenseMap<mlir::Value, Origin> &known = origins;
   // Programs are deep: no recursion.
-  const mlir::Value asked = findWhole(*state, BuilderState::getValue(x));
+  const mlir::Value asked = findWhole(*this, x);
   std::vector<mlir::Value> open{asked};
   while (!open.empty()) {
     const mlir::Value value = open.back();
@@ -44,7 +53,7 @@ Origin Builder::getOrigin(Tensor x) {
       const size_t numOpen = open.size();
       origin = Origin::Numbers;
       for (mlir::Value operand : op->getOperands()) {
-        operand = findWhole(*state, operand);
+        operand = findWhole(*this, operand);
         if (auto found = known.find(operand); found != known.end())
           origin = std::max(*origin, found->second);
         else

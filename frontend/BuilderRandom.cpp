@@ -71,7 +71,8 @@ Tensor Builder::random(const std::string &name, Initializer distribution,
   }
   if (!state->checkType(type, dims, where))
     return {};
-  const std::string fullName = state->getFullName(name);
+  const std::string fullName =
+      state->update ? state->getVariableName(name) : state->getFullName(name);
   // No parameter is called so.
   const int64_t key = nd::getRandomKey(
       fmt::format("{}#{}", fullName, state->getDraws().numbers[fullName]++));

@@ -68,10 +68,15 @@ std::vector<size_t> BuilderState::getLoopsOfVariables() const {
   return stacked;
 }
 
-std::string BuilderState::getVariableName(const std::string &name) const {
-  return nd::OriginAttr::get(scopes.back().variables.scope,
-                             mlir::StringAttr::get(context, name))
-      .getText();
+nd::OriginAttr
+BuilderState::getOriginOfVariable(const std::string &name) const {
+  const auto origin = nd::OriginAttr::get(scopes.back().variables.scope,
+                                          mlir::StringAttr::get(context, name));
+  if (!update)
+    return origin;
+  nd::VariableOp parameter = update->parameter;
+  return getOrigin(parameter.getLoc(), parameter.getSymName())
+      .asState(origin.getText());
 }
 
 Builder::ScopeId Builder::enterNumberedScope(const std::string &stem,

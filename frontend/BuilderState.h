@@ -21,10 +21,6 @@
 #include <set>
 #include <unordered_map>
 
-namespace meshc {
-struct Optimizer;
-}
-
 namespace meshc::frontend {
 
 struct Tensor::Node {
@@ -123,13 +119,38 @@ struct BuilderState {
     /// What a state was last set to, and the loops around that; null: nothing.
     Tensor last = {};
     size_t numLoops = 0;
+    size_t numStacked = 0; ///< loops that have one for each of their positions
   };
   std::map<std::string, Declared, std::less<>> declared;
+  /// Those of the model, once updates are built.
+  std::map<std::string, Declared, std::less<>> modelVariables;
   /// Those of the program that is not for training, once that for training has
   /// begun.
   std::map<std::string, Declared, std::less<>> evaluated;
   bool isTraining = false;
   size_t firstNode = 0; ///< of the program that is built
+
+  /// What becomes of a parameter, while that is built.
+  struct Update {
+    nd::VariableOp parameter;
+    mlir::Operation *last;   ///< its last declaration: it, or a state's
+    mlir::Location location; ///< of what is computed for it
+    mlir::Location ofStep;   ///< of what is made of the step's number alone
+    Tensor gradient;         ///< in the loops
+  };
+  std::optional<Update> update;
+  /// In the order in which they are declared.
+  std::vector<std::string> getParameters() const;
+  nd::ProgramOp updates; ///< null as long as nobody builds them
+  Tensor stepNumber;
+  /// Whether x can be converted to the elements of what it is computed with:
+  /// in updates, if it is made of numbers and the step alone.
+  bool isNumberOfStep(Tensor x);
+  /// The dimensions of an optimizer's state in the order of the parameter's, so
+  /// that both are read along.
+  std::vector<Dim> orderLikeParameter(const std::vector<Dim> &dims);
+  /// Where what is set of an optimizer's state is computed.
+  mlir::Location getUpdateOf(nd::VariableOp variable) const;
   std::map<std::string, nd::VariableOp, std::less<>> variables;
   /// Declares a variable of the open scope; what the loops see of it.
   Tensor declare(nd::VariableRole role, const std::string &name,
@@ -144,6 +165,10 @@ struct BuilderState {
   bool checkElaborations(nd::VariableRole role, const std::string &name,
                          nd::NamedTensorType type,
                          const Initializer &initializer, const Where &where);
+  /// Sets a variable to `value`, which has its type; false after an error.
+  bool checkSet(Declared &variable, std::string_view name, Code code,
+                Tensor value, const Where &where);
+  void failNeverSet(std::string_view state, const Where &where);
   /// The states that are set in as many loops as there are around, in the order
   /// of their names.
   std::vector<Declared *> getStatesOfLoop();
@@ -198,7 +223,10 @@ struct BuilderState {
                              const Where &where);
   /// The loops that a variable in the open scope is stacked over.
   std::vector<size_t> getLoopsOfVariables() const;
-  std::string getVariableName(const std::string &name) const;
+  std::string getVariableName(const std::string &name) const {
+    return getOriginOfVariable(name).getText();
+  }
+  nd::OriginAttr getOriginOfVariable(const std::string &name) const;
   /// A variable of the scope whose variables the open one has.
   Tensor shareVariable(nd::VariableRole role, const std::string &fullName,
                        ElementType type, std::span<const Dim> dims,
@@ -243,6 +271,7 @@ struct BuilderState {
 
   /// Of values, as far as they were asked for.
   llvm::DenseMap<mlir::Value, Origin> origins;
+  Origin findOrigin(mlir::Value value);
 
   /// What is open while an initial value is built.
   struct Outside {
@@ -285,9 +314,6 @@ struct BuilderState {
   void finishVariables();
   void finishTraining();
   void finishData();
-  llvm::SmallVector<mlir::NamedAttribute>
-  finishHyperParameters(const Optimizer &optimizer,
-                        const Where &optimizerWhere);
 };
 
 /// Whether `value` is an integer of this type, which is no float.

@@ -2,8 +2,6 @@
 
 #include "frontend/BuilderState.h"
 
-#include "passes/Optimizers.h"
-
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -11,14 +9,12 @@
 namespace meshc::frontend {
 
 /// Whether the module has or will have a symbol of this name besides the
-/// parameter: a program, or the state of an optimizer.
+/// variable: a program, or the state of the loss scale.
 static bool isReserved(std::string_view name) {
-  for (std::string_view program : {"forward", "training", "init", "step",
-                                   "eval", "gradient", "training_gradient"})
+  for (std::string_view program :
+       {"forward", "training", "init", "step", "eval", "gradient",
+        "training_gradient", "update"})
     if (name == program)
-      return true;
-  for (const Optimizer &optimizer : getOptimizers())
-    if (name.starts_with(std::string(optimizer.name) + "/"))
       return true;
   return name.starts_with("fp16/"); // the loss scale
 }
@@ -72,11 +68,18 @@ BuilderState::checkVariable(nd::VariableRole role, const std::string &fullName,
         .related.push_back({entry->second.where, "the first"});
     return nullptr;
   }
+  if (update && variables.contains(fullName)) {
+    fail(Code::DuplicateName, where,
+         fmt::format("the optimizer's state \"{}\" is called like a variable "
+                     "of the model",
+                     fullName));
+    return nullptr;
+  }
   if (isReserved(fullName)) {
     fail(Code::ReservedWord, where,
          fmt::format("no {} can be called \"{}\"", kind, fullName))
-        .notes.push_back("the compiler's programs and the states of its "
-                         "optimizers have such names");
+        .notes.push_back("the compiler's programs and its loss scale have "
+                         "such names");
     return nullptr;
   }
   if (role == nd::VariableRole::Parameter && !isFloat(type)) {
@@ -122,13 +125,22 @@ Tensor BuilderState::declare(nd::VariableRole role, const std::string &name,
   for (Scope &scope : scopes)
     scope.ownsParameters = true;
   const mlir::Attribute init = getInit(initializer);
-  const mlir::Location location =
-      withName(getLocation(where), getOriginOf(name));
+  variable->numStacked = allDims.size() - dims.size();
+  const nd::OriginAttr origin = getOriginOfVariable(name);
+  const mlir::Location location = withName(
+      update ? mlir::Location(update->parameter.getLoc()) : getLocation(where),
+      origin);
   valueNames.insert(fullName);
   const nd::NamedTensorType tensorType = getType(type, allDims);
-  if (!isTraining) {
-    variables[fullName] = nd::VariableOp::create(
+  if (!isTraining || update) {
+    mlir::OpBuilder::InsertionGuard place(declarations);
+    if (update)
+      declarations.setInsertionPointAfter(update->last);
+    nd::VariableOp made = nd::VariableOp::create(
         declarations, location, fullName, role, tensorType, init);
+    variables[fullName] = made;
+    if (update)
+      update->last = made;
     if (initializer.kind == Initializer::Kind::Computed)
       setInitial(fullName, tensorType, initializer.value, location);
   } else if (!checkElaborations(role, fullName, tensorType, initializer,
@@ -154,8 +166,26 @@ Tensor Builder::parameter(const std::string &name, ElementType type,
 Tensor Builder::modelState(const std::string &name, ElementType type,
                            const std::vector<Dim> &dims,
                            Initializer initializer, const Where &where) {
-  return state->declare(nd::VariableRole::ModelState, name, type, dims,
-                        initializer, where);
+  if (!state->update)
+    return state->declare(nd::VariableRole::ModelState, name, type, dims,
+                          initializer, where);
+  return state->declare(nd::VariableRole::State, name, type,
+                        state->orderLikeParameter(dims), initializer, where);
+}
+
+std::vector<Dim>
+BuilderState::orderLikeParameter(const std::vector<Dim> &dims) {
+  nd::VariableOp parameter = update->parameter;
+  std::vector<Dim> ordered, others;
+  for (nd::DimAttr dim : parameter.getTensorType().getDims())
+    for (const Dim &given : dims)
+      if (given.name == dim.getName().getValue())
+        ordered.push_back(given);
+  for (const Dim &given : dims)
+    if (std::ranges::find(ordered, given) == ordered.end())
+      others.push_back(given);
+  ordered.insert(ordered.end(), others.begin(), others.end());
+  return ordered;
 }
 
 Tensor BuilderState::sliceVariable(Tensor whole, const Where &where) {
@@ -236,7 +266,7 @@ bool BuilderState::checkElaborations(nd::VariableRole role,
 void Builder::setModelState(const std::string &name, Tensor value,
                             const Where &where) {
   const std::string fullName = state->getVariableName(name);
-  if (!state->isTraining) {
+  if (!state->isTraining && !state->update) {
     state->fail(
         Code::MisplacedStatement, where,
         fmt::format("state \"{}\" is set in the program of the training "
@@ -246,7 +276,7 @@ void Builder::setModelState(const std::string &name, Tensor value,
   }
   auto entry = state->declared.find(fullName);
   if (entry == state->declared.end() ||
-      entry->second.role != nd::VariableRole::ModelState) {
+      entry->second.role == nd::VariableRole::Parameter) {
     state->fail(Code::UnknownName, where,
                 fmt::format("there is no state \"{}\" to set", fullName));
     return;
@@ -264,27 +294,39 @@ void Builder::setModelState(const std::string &name, Tensor value,
         .related.push_back({variable.where, "declared here"});
     return;
   }
+  if (!state->checkSet(variable, fullName, Code::CarriedTypeChanges, value,
+                       where) ||
+      !state->update)
+    return;
+  // What is made for it is called like it, beside the parameter's update.
+  mlir::Operation *op = BuilderState::getValue(variable.last).getDefiningOp();
+  if (op && !mlir::isa<nd::ReadOp, nd::GradientOp, nd::InputOp>(op))
+    op->setLoc(state->getUpdateOf(state->variables.find(fullName)->second));
+}
+
+bool BuilderState::checkSet(Declared &variable, std::string_view name,
+                            Code code, Tensor value, const Where &where) {
   std::vector<Dim> dims(variable.value.getDims().begin() +
-                            std::ptrdiff_t(numOwnLoops),
+                            std::ptrdiff_t(getLoopsOfVariables().size()),
                         variable.value.getDims().end());
   const ElementType element = variable.value.getElementType();
   if (value.getElementType() != element ||
       !std::is_permutation(dims.begin(), dims.end(), value.getDims().begin(),
                            value.getDims().end())) {
-    state
-        ->fail(Code::CarriedTypeChanges, where,
-               fmt::format("state \"{}\" is {}, and {} after the step",
-                           fullName, toString(element, dims),
-                           toString(value.getElementType(), value.getDims())))
+    fail(code, where,
+         fmt::format("{} \"{}\" is {}, and {} after the step",
+                     describe(variable.role), name, toString(element, dims),
+                     toString(value.getElementType(), value.getDims())))
         .related.push_back({variable.where, "declared here"});
-    return;
+    return false;
   }
-  // The same dimensions as the state is stored, without a sharding of its own.
-  if (BuilderState::getValue(value).getType() != state->getType(element, dims))
-    value = state->create<nd::BroadcastOp>(where, element, std::move(dims),
-                                           BuilderState::getValue(value));
+  // The same dimensions as it is stored, without a sharding of its own.
+  if (getValue(value).getType() != getType(element, dims))
+    value = create<nd::BroadcastOp>(where, element, std::move(dims),
+                                    getValue(value));
   variable.last = value;
-  variable.numLoops = state->loops.size();
+  variable.numLoops = loops.size();
+  return true;
 }
 
 std::vector<BuilderState::Declared *> BuilderState::getStatesOfLoop() {
@@ -295,8 +337,20 @@ std::vector<BuilderState::Declared *> BuilderState::getStatesOfLoop() {
   return states;
 }
 
+void BuilderState::failNeverSet(std::string_view name, const Where &where) {
+  const std::string last(
+      update ? name.substr(0, name.size() -
+                                  update->parameter.getSymName().size() - 1)
+             : name);
+  fail(Code::StateNeverSet, where,
+       fmt::format("no training step sets state \"{}\"", name))
+      .helps.push_back(
+          fmt::format("set it by \"{} = ...\"; what stays as it is, is a value",
+                      last.substr(last.rfind('/') + 1)));
+}
+
 void BuilderState::finishVariables() {
-  if (!isTraining || failed)
+  if (!isTraining || failed || updates)
     return;
   // Those of the training step are checked where they are declared.
   for (const auto &[name, variable] : evaluated)
@@ -325,11 +379,7 @@ void BuilderState::finishVariables() {
         write->setLoc(op->getLoc());
       }
     } else if (training && !training->optimizer.empty())
-      fail(Code::StateNeverSet, variable.where,
-           fmt::format("no training step sets state \"{}\"", name))
-          .helps.push_back(fmt::format(
-              "set it by \"{} = ...\"; what stays as it is, is a value",
-              name.substr(name.rfind('/') + 1)));
+      failNeverSet(name, variable.where);
   }
 }
 

@@ -1,8 +1,13 @@
 #include "dialect/Locations.h"
 #include "passes/LossScale.h"
-#include "passes/OptimizerBuilder.h"
 #include "passes/Passes.h"
 #include "passes/ReverseSweep.h"
+
+#include "mlir/IR/IRMapping.h"
+
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace meshc;
@@ -13,8 +18,102 @@ namespace meshc {
 #include "passes/Passes.h.inc"
 } // namespace meshc
 
+namespace {
+
+/// Puts what @update says behind the gradients of a step: there its reads are
+/// those of the step, and gradients the values that were found.
+class Updates {
+public:
+  Updates(ProgramOp update, ProgramOp step)
+      : update(update), step(step),
+        builder(OpBuilder::atBlockEnd(&step.getBody().front())) {
+    for (Operation &op : step.getBody().front()) {
+      if (auto read = dyn_cast<ReadOp>(op))
+        reads.try_emplace(read.getVariable(), read);
+      else if (auto input = dyn_cast<InputOp>(op))
+        inputs.try_emplace(input.getName(), input);
+    }
+  }
+
+  /// A parameter that has no gradient: neither it nor what the optimizer
+  /// remembers of it changes, and that is not declared.
+  void leaveAlone(VariableOp parameter) {
+    const OriginAttr origin = getOrigin(parameter);
+    unchanged.insert(parameter.getSymName());
+    for (auto variable : step->getParentOfType<ModuleOp>().getOps<VariableOp>())
+      if (variable.getRole() == VariableRole::State &&
+          getOrigin(variable).isOf(origin)) {
+        unchanged.insert(variable.getSymName());
+        states.push_back(variable);
+      }
+  }
+
+  /// `getGradient` gives the gradient of a parameter, null without one.
+  void append(function_ref<Value(StringRef)> getGradient) {
+    const DenseSet<Operation *> needed = findNeeded();
+    IRMapping values;
+    for (Operation &op : update.getBody().front()) {
+      if (!needed.contains(&op))
+        continue;
+      if (auto gradient = dyn_cast<GradientOp>(op)) {
+        Value found = getGradient(gradient.getVariable());
+        builder.setInsertionPointToEnd(&step.getBody().front());
+        values.map(gradient, found ? found : getZeros(gradient));
+      } else if (Value known = findInStep(op)) {
+        values.map(op.getResult(0), known);
+      } else {
+        builder.clone(op, values);
+      }
+    }
+    for (VariableOp state : states)
+      state.erase();
+  }
+
+private:
+  static OriginAttr getOrigin(VariableOp variable) {
+    return meshc::getOrigin(variable.getLoc(), variable.getSymName());
+  }
+
+  /// The operations that what is written is made of.
+  DenseSet<Operation *> findNeeded() {
+    DenseSet<Operation *> needed;
+    for (Operation &op : llvm::reverse(update.getBody().front())) {
+      auto write = dyn_cast<WriteOp>(op);
+      if (write ? !unchanged.contains(write.getVariable())
+                : llvm::any_of(op.getUsers(), [&](Operation *user) {
+                    return needed.contains(user);
+                  }))
+        needed.insert(&op);
+    }
+    return needed;
+  }
+
+  Value findInStep(Operation &op) {
+    if (auto read = dyn_cast<ReadOp>(op))
+      return reads.lookup(read.getVariable());
+    if (auto input = dyn_cast<InputOp>(op))
+      return inputs.lookup(input.getName());
+    return {};
+  }
+
+  Value getZeros(GradientOp gradient) {
+    auto type = cast<NamedTensorType>(gradient.getType());
+    return ConstantOp::create(builder, gradient.getLoc(), type,
+                              FloatAttr::get(type.getElementType(), 0));
+  }
+
+  ProgramOp update, step;
+  OpBuilder builder;
+  llvm::StringMap<Value> reads, inputs;
+  llvm::StringSet<> unchanged;
+  SmallVector<VariableOp> states; ///< of these
+};
+
+} // namespace
+
 /// Appends gradients and updates to `program`: the model for training.
-static LogicalResult appendUpdates(ProgramOp program, TrainingOp training) {
+static LogicalResult appendUpdates(ProgramOp program, TrainingOp training,
+                                   ProgramOp update) {
   FailureOr<Value> minimized =
       findMinimized(program, training.getMinimize(), training.getLoc());
   if (failed(minimized))
@@ -29,26 +128,26 @@ static LogicalResult appendUpdates(ProgramOp program, TrainingOp training) {
                       lossScale ? lossScale->getScale() : Value());
   if (failed(gradients))
     return failure();
-  FailureOr<OptimizerBuilder> optimizer =
-      OptimizerBuilder::create(training, program);
-  if (failed(optimizer))
-    return failure();
 
   const SymbolTable variables(program->getParentOfType<ModuleOp>());
+  Updates updates(update, program);
+  llvm::StringMap<Value> byName;
   SmallVector<Value> scaled;
   for (auto [parameter, gradient] : llvm::zip_equal(parameters, *gradients)) {
+    byName[parameter.name] = gradient;
     if (gradient) {
       scaled.push_back(gradient);
-      optimizer->update(variables.lookup<VariableOp>(parameter.name),
-                        parameter.reads.front(),
-                        lossScale ? lossScale->unscale(gradient) : gradient);
       continue;
     }
-    // Every optimizer leaves a parameter alone whose gradient is always 0.
+    updates.leaveAlone(variables.lookup<VariableOp>(parameter.name));
     emitWarning(parameter.loc)
         << "parameter \"" << parameter.name << "\" does not influence \""
         << training.getMinimize() << "\": it stays as it starts";
   }
+  updates.append([&](StringRef parameter) {
+    Value gradient = byName.lookup(parameter);
+    return lossScale ? lossScale->unscale(gradient) : gradient;
+  });
   if (lossScale)
     lossScale->guard(scaled);
   return success();
@@ -97,15 +196,24 @@ struct BuildStep : meshc::impl::BuildStepBase<BuildStep> {
     }
     auto training = module.lookupSymbol<ProgramOp>("training");
     auto trainings = module.getOps<TrainingOp>();
+    auto update = module.lookupSymbol<ProgramOp>(ProgramOp::updateName);
     if (!trainings.empty()) {
+      if (!update) {
+        (*trainings.begin())->emitError()
+            << "there is no program @" << ProgramOp::updateName
+            << " that says how parameters change";
+        return signalPassFailure();
+      }
       OpBuilder builder(forward);
       auto step =
           cast<ProgramOp>(builder.clone(*(training ? training : forward)));
       step.setSymName("step");
-      if (failed(appendUpdates(step, *trainings.begin())))
+      if (failed(appendUpdates(step, *trainings.begin(), update)))
         return signalPassFailure();
       removeTensorOutputs(step);
     }
+    if (update)
+      update.erase();
     for (StringRef name : {"training", "training_gradient"})
       if (auto program = module.lookupSymbol<ProgramOp>(name))
         giveOutState(program);

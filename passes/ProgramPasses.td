@@ -133,7 +133,7 @@ def Differentiate : Pass<"nd-differentiate", "::mlir::ModuleOp"> {
     Before:
     ```mlir
     nd.variable parameter @w : !nd.tensor<["in"=3], f32> = #nd.fill<1.0>
-    nd.training minimize "loss" by "sgd" {lr = 0.1 : f64} epochs 1 steps 0
+    nd.training minimize "loss" by "sgd(lr = 0.1)" epochs 1 steps 0
     nd.program @forward {
       %x = nd.input "x" : !nd.tensor<["in"=3], f32>
       %w = nd.read @w : !nd.tensor<["in"=3], f32>
@@ -169,28 +169,39 @@ def BuildStep : Pass<"nd-build-step", "::mlir::ModuleOp"> {
   let summary = "Makes the program of one training step";
   let description = [{
     Turns @forward into @eval, and, if there is a training recipe, @training, or
-    where there is none a copy of @forward, into @step: the outputs that are one number, gradients of the minimized output
-    with respect to all parameters, and the optimizer's update of each. What the optimizer remembers
-    becomes state variables. passes/Optimizers.h has the optimizers and their
-    formulas. Updates are in the phase `update`.
+    where there is none a copy of @forward, into @step: the outputs that are one
+    number, gradients of the minimized output with respect to all parameters, and
+    what @update makes of them. There nd.gradient is a gradient, and nd.read of a
+    parameter the value that the step has read.
 
     A parameter that does not influence the minimized output gets a warning and
-    no update.
+    no update. The optimizer's state of it (#nd.origin) goes; whoever reads its
+    gradient otherwise reads zeros.
 
-    Needs:  @forward; the minimized output is a float scalar; the recipe names
-            a known optimizer and gives all its hyper-parameters.
-    Leaves: @eval and @step, neither @forward nor @training.
+    Needs:  @forward and, with a recipe, @update; the minimized output is a float
+            scalar.
+    Leaves: @eval and @step, none of @forward, @training and @update.
 
     Before:
     ```mlir
     nd.variable parameter @w : !nd.tensor<["in"=3], f32> = #nd.fill<1.0>
-    nd.training minimize "loss" by "sgd" {lr = 0.1 : f64} epochs 1 steps 0
+    nd.training minimize "loss" by "sgd(lr = 0.1)" epochs 1 steps 0
     nd.program @forward {
       %x = nd.input "x" : !nd.tensor<["in"=3], f32>
       %w = nd.read @w : !nd.tensor<["in"=3], f32>
       %loss = nd.einsum %x, %w : (!nd.tensor<["in"=3], f32>,
           !nd.tensor<["in"=3], f32>) -> !nd.tensor<[], f32>
       nd.output "loss", %loss : !nd.tensor<[], f32>
+    }
+    nd.program @update {
+      %w = nd.read @w : !nd.tensor<["in"=3], f32>
+      %g = nd.gradient @w : !nd.tensor<["in"=3], f32>
+      %lr = nd.constant(0.1 : f32) : !nd.tensor<[], f32>
+      %step = nd.mul %g, %lr : (!nd.tensor<["in"=3], f32>,
+          !nd.tensor<[], f32>) -> !nd.tensor<["in"=3], f32>
+      %updated = nd.sub %w, %step : (!nd.tensor<["in"=3], f32>,
+          !nd.tensor<["in"=3], f32>) -> !nd.tensor<["in"=3], f32>
+      nd.write @w, %updated : !nd.tensor<["in"=3], f32>
     }
     ```
     After, where @eval is what @forward was:

@@ -16,7 +16,7 @@ void Elaborator::buildModel(const ast::Model &model) {
   Frame top;
   frame = &top;
   for (const ast::Input &input : model.inputs) {
-    std::optional<ElementType> element = getElementType(input.type.element);
+    std::optional<ElementType> element = getElementType(*input.type.element);
     std::optional<Dims> dims = getDims(input.type.dims);
     std::string name(input.name.text);
     Where where = getWhere(join(input.name.span, input.type.span));
@@ -123,14 +123,47 @@ std::optional<Dims> Elaborator::getDims(const std::vector<ast::Name> &names) {
   return isValid ? std::optional(all) : std::nullopt;
 }
 
+std::optional<Dims>
+Elaborator::getDims(const std::vector<ast::ExprPtr> &names) {
+  Dims all;
+  bool isValid = true;
+  for (const ast::ExprPtr &name : names) {
+    std::optional<Dims> dims = evaluateDims(*name);
+    if (dims)
+      all.insert(all.end(), dims->begin(), dims->end());
+    else
+      isValid = false;
+  }
+  return isValid ? std::optional(all) : std::nullopt;
+}
+
+std::optional<ElementType>
+Elaborator::getElementType(const ast::VariableStatement &variable) {
+  if (variable.type.element)
+    return getElementType(*variable.type.element);
+  if (updated)
+    return updatedElement;
+  error(Code::UnknownElementType, variable.type.span,
+        "expected an element type in front of the dimensions")
+      .note("the state of an optimizer needs none: it has the elements of the "
+            "parameter");
+  return std::nullopt;
+}
+
 void Elaborator::execute(const ast::VariableStatement &variable) {
-  std::optional<ElementType> element = getElementType(variable.type.element);
+  std::optional<ElementType> element = getElementType(variable);
   std::optional<Dims> dims = getDims(variable.type.dims);
   bool isValid = element && dims;
   if (initialDims) {
     error(Code::MisplacedStatement, variable.names.front().span,
           fmt::format("an initial value has no {} of its own",
                       variable.isState ? "state" : "parameters"));
+    isValid = false;
+  }
+  if (updated && !variable.isState) {
+    error(Code::MisplacedStatement, variable.names.front().span,
+          "an optimizer has no parameters of its own")
+        .help("what it remembers from step to step is state");
     isValid = false;
   }
   hasTrainingProgram |= variable.isState;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -60,11 +61,14 @@ const std::vector<Elaborator::Builtin> &Elaborator::getBuiltins() {
         {"argmin", &Elaborator::callArgReduce, true, {"x", "over"}, 2},
         {"broadcast", &Elaborator::callBroadcast, false},
         {"ceil", &Elaborator::callRounding, true, {"x"}, 1},
+        {"count", &Elaborator::callCount, true, {"dims"}, 1, true},
         {"dims", &Elaborator::callDims, true, {"x", "except"}, 1},
         {"einsum", &Elaborator::callEinsum, false},
         {"floor", &Elaborator::callRounding, true, {"x"}, 1},
         {"gather", &Elaborator::callGather, true, {"x", "index", "over"}, 3},
         {"iota", &Elaborator::callIota, true, {"dim"}, 1},
+        {"known", &Elaborator::callKnown, true, {"x"}, 1, true},
+        {"largest", &Elaborator::callLargest, true, {"dims", "n"}, 2, true},
         {"maximum", &Elaborator::callExtremum, true, {"a", "b"}, 2},
         {"minimum", &Elaborator::callExtremum, true, {"a", "b"}, 2},
         {"rename", &Elaborator::callRename, false},
@@ -198,6 +202,46 @@ Value Elaborator::callSize(const ast::CallExpr &, const Arguments &arguments) {
   error(Code::NumberOverflow, operand.span,
         "the sizes of these dims together do not fit 64 bits");
   return Poison();
+}
+
+Value Elaborator::callCount(const ast::CallExpr &, const Arguments &arguments) {
+  std::optional<Dims> dims = evaluateDims(*arguments[0]->value);
+  return dims ? Value(Number::of(int64_t(dims->size()))) : Value(Poison());
+}
+
+/// largest(dims, n): the n largest dims of a list, in its order; of dims of one
+/// size the first.
+Value Elaborator::callLargest(const ast::CallExpr &,
+                              const Arguments &arguments) {
+  std::optional<Dims> dims = evaluateDims(*arguments[0]->value);
+  const ast::Expr &count = *arguments[1]->value;
+  std::optional<Number> number = evaluateNumber(count, "a number of dims");
+  if (!dims || !number)
+    return Poison();
+  std::optional<int64_t> wanted = toInteger(*number);
+  if (!wanted || *wanted < 0 || *wanted > int64_t(dims->size())) {
+    error(Code::InvalidSetting, count.span,
+          fmt::format("{} of {} dims", toString(*number), dims->size()));
+    return Poison();
+  }
+  std::vector<size_t> order(dims->size());
+  std::iota(order.begin(), order.end(), size_t(0));
+  std::ranges::sort(order, {},
+                    [&](size_t i) { return std::pair(-(*dims)[i].size, i); });
+  order.resize(size_t(*wanted));
+  std::ranges::sort(order);
+  Dims found;
+  for (size_t i : order)
+    found.push_back((*dims)[i]);
+  return found;
+}
+
+/// Whether the compiler knows what a value is: a number, or a truth.
+Value Elaborator::callKnown(const ast::CallExpr &, const Arguments &arguments) {
+  const Value value = evaluate(*arguments[0]->value);
+  if (isPoison(value))
+    return Poison();
+  return !std::holds_alternative<Tensor>(value);
 }
 
 Value Elaborator::callWhere(const ast::CallExpr &call,

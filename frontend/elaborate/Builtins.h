@@ -13,6 +13,9 @@ struct Elaborator::Builtin {
   bool hasParameters = true;
   std::vector<std::string> parameters = {};
   size_t numRequired = 0;
+  /// Whether a function of the spec may have its name, as it may of the
+  /// library's; what the library calls so is this one.
+  bool canBeRedefined = false;
 };
 
 /// A function that draws random numbers, and what its two numbers are called.

@@ -116,9 +116,10 @@ std::optional<Elaborator::Values>
 Elaborator::evaluateCall(const ast::CallExpr &call) {
   std::string_view name = call.callee.text;
   const Builtin *builtin = findBuiltin(name);
-  if (!builtin) {
+  if (!builtin || builtin->canBeRedefined)
     if (const ast::Function *function = findFunction(name))
       return callFunction(call, *function);
+  if (!builtin) {
     reportUnknownFunction(call.callee);
     return std::nullopt;
   }
@@ -198,7 +199,8 @@ void Elaborator::checkResults(const ast::Function &function, Values &results) {
 
 std::optional<Elaborator::Values>
 Elaborator::callFunction(const ast::CallExpr &call,
-                         const ast::Function &function) {
+                         const ast::Function &function,
+                         const std::vector<Binding> &given) {
   bool isBound = bound == &call;
   for (const Frame *at = frame; at; at = at->caller)
     if (at->function == &function) {
@@ -208,8 +210,10 @@ Elaborator::callFunction(const ast::CallExpr &call,
                 "can call itself");
       return std::nullopt;
     }
+  const std::span<const ast::Parameter> called =
+      std::span(function.parameters).subspan(given.size());
   std::vector<std::string> parameters;
-  for (const ast::Parameter &parameter : function.parameters)
+  for (const ast::Parameter &parameter : called)
     parameters.emplace_back(parameter.name.text);
   // A parameter with a default may stand before one without.
   std::optional<Arguments> arguments = bind(call, parameters, 0);
@@ -217,12 +221,14 @@ Elaborator::callFunction(const ast::CallExpr &call,
     return std::nullopt;
 
   Frame callee{&function, call.span, frame};
+  for (size_t i = 0; i < given.size(); ++i)
+    callee.bindings[function.parameters[i].name.text] = given[i];
   // In the order in which they are written, so that the scopes which calls
   // among them open are numbered in that order.
   for (const ast::Argument &argument : call.arguments) {
     auto position = std::find(arguments->begin(), arguments->end(), &argument) -
                     arguments->begin();
-    const ast::Parameter &parameter = function.parameters[size_t(position)];
+    const ast::Parameter &parameter = called[size_t(position)];
     // In an index a dim is its positions, unless a dim is asked for.
     using Kind = ast::ParameterType::Kind;
     const bool isDim = parameter.type && (parameter.type->kind == Kind::Dim ||
@@ -231,12 +237,16 @@ Elaborator::callFunction(const ast::CallExpr &call,
         evaluateIn(isInIndex && !isDim, *argument.value), argument.value->span};
   }
   for (size_t i = 0; i < parameters.size(); ++i) {
-    const ast::Parameter &parameter = function.parameters[i];
+    const ast::Parameter &parameter = called[i];
     if (!(*arguments)[i] && !parameter.defaultValue) {
-      error(Code::MissingArgument, call.span,
-            fmt::format("\"{}\" needs an argument for \"{}\"",
-                        function.name.text, parameter.name.text))
-          .alsoAt(getUserSpan(parameter.name.span), "this parameter");
+      Diagnostic &missing =
+          error(Code::MissingArgument, call.span,
+                fmt::format("\"{}\" needs an argument for \"{}\"",
+                            function.name.text, parameter.name.text))
+              .alsoAt(getUserSpan(parameter.name.span), "this parameter");
+      if (!given.empty())
+        missing.help(fmt::format("write {}({} = ...)", function.name.text,
+                                 parameter.name.text));
       return std::nullopt;
     }
   }
@@ -257,7 +267,7 @@ Elaborator::callFunction(const ast::CallExpr &call,
   const bool isAround = std::exchange(isInIndex, false);
   // Defaults may use the parameters before them.
   for (size_t i = 0; i < parameters.size(); ++i) {
-    const ast::Parameter &parameter = function.parameters[i];
+    const ast::Parameter &parameter = called[i];
     if (!(*arguments)[i])
       callee.bindings[parameter.name.text] = {evaluate(*parameter.defaultValue),
                                               parameter.name.span};

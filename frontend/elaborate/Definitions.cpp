@@ -1,7 +1,7 @@
 // What stands at the top level: dims, numbers, functions, mesh and layout, and
 // what replaces them from the command line.
 
-#include "frontend/elaborate/Elaborator.h"
+#include "frontend/elaborate/Builtins.h"
 #include "layout/LayoutRules.h"
 #include "layout/Spelling.h"
 
@@ -60,7 +60,8 @@ void Elaborator::declareFunctions(const std::vector<ast::File> &files,
     for (const ast::Function &function : file.functions) {
       const ast::Name &name = function.name;
       checkFunction(function);
-      if (findBuiltin(name.text)) {
+      const Builtin *builtin = findBuiltin(name.text);
+      if (builtin && !builtin->canBeRedefined) {
         diagnostics
             .report(Code::DuplicateName, name.span,
                     fmt::format("\"{}\" is a built-in function", name.text))

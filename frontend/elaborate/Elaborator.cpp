@@ -1,7 +1,6 @@
 // The order of elaboration, errors and places.
 
 #include "frontend/elaborate/Elaborator.h"
-#include "frontend/syntax/ForeignNames.h"
 
 #include <fmt/format.h>
 
@@ -101,10 +100,7 @@ void Elaborator::run() {
       buildError.where.span = model->name.span;
     Diagnostic &reported =
         error(buildError.code, buildError.where.span, buildError.message);
-    if (buildError.code != Code::UnknownOptimizer ||
-        !adviseForeign(reported, ForeignKind::Optimizer,
-                       sources.getText(buildError.where.span)))
-      reported.didYouMean(buildError.suggestion);
+    reported.didYouMean(buildError.suggestion);
     for (auto &[where, text] : buildError.related)
       reported.alsoAt(where.span, text);
     reported.notes.insert(reported.notes.end(), buildError.notes.begin(),
@@ -134,7 +130,9 @@ Diagnostic &Elaborator::error(Code code, Span span, std::string message) {
   Diagnostic &reported =
       diagnostics.report(code, getUserSpan(span), std::move(message));
   addCalls(reported, span);
-  if (std::get<bool>(training))
+  if (updated)
+    reported.note(fmt::format("for parameter \"{}\"", *updated));
+  else if (std::get<bool>(training))
     reported.note("where \"training\" is true");
   return reported;
 }

@@ -174,6 +174,11 @@ private:
   std::optional<ElementType> getElementType(const ast::Name &name);
   /// The dims that a type names; all of its errors are reported.
   std::optional<Dims> getDims(const std::vector<ast::Name> &names);
+  std::optional<Dims> getDims(const std::vector<ast::ExprPtr> &names);
+  /// The elements of a variable; without a type of its own, those of the
+  /// parameter that is updated.
+  std::optional<ElementType>
+  getElementType(const ast::VariableStatement &variable);
   std::optional<Initializer> getInitializer(const ast::Expr &expr);
 
   // What statements bind (Bindings.cpp).
@@ -234,9 +239,23 @@ private:
 
   // Training (Training.cpp).
   void buildTraining(const ast::Train &train);
-  void setOptimizer(TrainingSpec &spec, const ast::Expr &expr);
   void setPrecision(const ast::Expr &expr);
   std::optional<int64_t> getCount(const ast::Setting &setting);
+
+  // What becomes of parameters (Optimizers.cpp).
+  /// An optimizer of a train block.
+  struct Optimizer {
+    const ast::CallExpr *call;
+    const ast::Function *function;
+  };
+  /// The optimizer that a setting calls; nothing after an error.
+  std::optional<Optimizer> getOptimizer(const ast::Expr &setting);
+  void reportUnknownOptimizer(const ast::Name &name);
+  /// "adam(lr = 0.001, beta1 = 0.9)", with the numbers that are known.
+  std::string describeOptimizer(const Optimizer &optimizer);
+  /// Elaborates the optimizer for each parameter.
+  void buildUpdates(const Optimizer &optimizer);
+  void buildUpdate(const Optimizer &optimizer, const std::string &parameter);
 
   // Expressions (Expressions.cpp).
   Value evaluate(const ast::Expr &expr);
@@ -326,8 +345,10 @@ private:
 
   // Calls (Calls.cpp).
   std::optional<Values> evaluateCall(const ast::CallExpr &call);
+  /// The first parameters of the function are bound to what is `given`.
   std::optional<Values> callFunction(const ast::CallExpr &call,
-                                     const ast::Function &function);
+                                     const ast::Function &function,
+                                     const std::vector<Binding> &given = {});
   /// The call whose variables a call of `function` is to have; null after an
   /// error.
   const SharedCall *findShared(const ast::Name &name,
@@ -364,6 +385,9 @@ private:
   Value callRounding(const ast::CallExpr &call, const Arguments &arguments);
   std::optional<Number> roundNumber(Number x, bool isUp, Span span);
   Value callSize(const ast::CallExpr &call, const Arguments &arguments);
+  Value callCount(const ast::CallExpr &call, const Arguments &arguments);
+  Value callLargest(const ast::CallExpr &call, const Arguments &arguments);
+  Value callKnown(const ast::CallExpr &call, const Arguments &arguments);
   Value callReduce(const ast::CallExpr &call, const Arguments &arguments);
   Value callArgReduce(const ast::CallExpr &call, const Arguments &arguments);
   Value callGather(const ast::CallExpr &call, const Arguments &arguments);
@@ -395,6 +419,12 @@ private:
   /// it, and there is no state, that has the same program.
   Value training = false;
   bool hasTrainingProgram = false;
+  /// What an optimizer is elaborated for, and of which elements it is.
+  std::optional<std::string> updated;
+  ElementType updatedElement = ElementType::F32;
+  /// Calls of optimizers that were written as names.
+  std::vector<std::unique_ptr<ast::CallExpr>> optimizerCalls;
+  Value step; ///< in updates, once it was read
 
   bool hasMesh = false; ///< false after an error in it
   const std::vector<ast::LayoutRule> *layoutRules = nullptr;

@@ -15,6 +15,7 @@ using ast::ExprKind;
 
 void Elaborator::buildTraining(const ast::Train &train) {
   TrainingSpec spec;
+  std::optional<Optimizer> optimizer;
   std::map<std::string_view, Span> seen;
   bool isValid = true;
   for (const ast::Setting &setting : train.settings) {
@@ -37,8 +38,10 @@ void Elaborator::buildTraining(const ast::Train &train) {
             "expected the name of an output");
       isValid = false;
     } else if (name == "optimizer") {
-      setOptimizer(spec, *setting.value);
-      isValid &= !spec.optimizer.empty();
+      optimizer = getOptimizer(*setting.value);
+      if (optimizer)
+        spec.optimizer = describeOptimizer(*optimizer);
+      isValid &= optimizer.has_value();
     } else if (name == "epochs" || name == "steps") {
       std::optional<int64_t> count = getCount(setting);
       isValid &= count.has_value();
@@ -78,45 +81,12 @@ void Elaborator::buildTraining(const ast::Train &train) {
         .help("write either \"epochs 5\" or \"steps 1000\"");
     isValid = false;
   }
-  if (isValid)
-    builder.training(std::move(spec), getWhere(train.keyword));
-}
-
-/// adam, or adam(lr = 0.001): hyper-parameters are always named. The builder
-/// knows which there are.
-void Elaborator::setOptimizer(TrainingSpec &spec, const ast::Expr &expr) {
-  if (expr.kind == ExprKind::Name) {
-    spec.optimizer = std::string(static_cast<const ast::NameExpr &>(expr).name);
-    spec.optimizerWhere = getWhere(expr.span);
+  if (!isValid)
     return;
-  }
-  if (expr.kind != ExprKind::Call) {
-    error(Code::UnknownOptimizer, expr.span,
-          "expected an optimizer such as sgd(lr = 0.1)");
-    return;
-  }
-  const auto &call = static_cast<const ast::CallExpr &>(expr);
-  for (const ast::Argument &argument : call.arguments) {
-    if (!argument.name || argument.arrow) {
-      error(Code::ExpectedToken, argument.value->span,
-            "hyper-parameters of an optimizer are named")
-          .help(fmt::format("write {}(lr = ...)", call.callee.text));
-      return;
-    }
-    std::string name(argument.name->text);
-    std::optional<Number> number =
-        evaluateNumber(*argument.value, "a hyper-parameter");
-    if (!number)
-      return;
-    if (!spec.hyper.emplace(name, number->toDouble()).second) {
-      error(Code::DuplicateName, argument.name->span,
-            fmt::format("hyper-parameter \"{}\" is given twice", name));
-      return;
-    }
-    spec.hyperWheres.emplace(name, getWhere(argument.name->span));
-  }
-  spec.optimizer = std::string(call.callee.text);
-  spec.optimizerWhere = getWhere(call.callee.span);
+  builder.training(std::move(spec), getWhere(train.keyword));
+  // What becomes of parameters is said of a model that there is.
+  if (optimizer && !diagnostics.hasErrors())
+    buildUpdates(*optimizer);
 }
 
 /// bf16, or fp16(initial_scale = 1024, growth_steps = 100).

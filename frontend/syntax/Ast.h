@@ -177,8 +177,8 @@ struct IndexExpr : Expr {
 
 /// f32[batch, pixel]
 struct TypeExpr {
-  Name element;
-  std::vector<Name> dims;
+  std::optional<Name> element; ///< none, of a variable: its parameter's
+  std::vector<ExprPtr> dims;   ///< names; of a variable dims(x) too
   Span span;
 };
 

@@ -229,9 +229,13 @@ std::string Printer::print(const LayoutRule &rule) {
 }
 
 std::string Printer::print(const TypeExpr &type) {
-  if (type.dims.empty())
-    return std::string(type.element.text);
-  return fmt::format("{}[{}]", type.element.text, printList(type.dims));
+  std::string text(type.element ? type.element->text : "");
+  if (type.dims.empty() && type.element)
+    return text;
+  std::vector<std::string> dims;
+  for (const ExprPtr &dim : type.dims)
+    dims.push_back(print(*dim));
+  return fmt::format("{}[{}]", text, fmt::join(dims, ", "));
 }
 
 std::string Printer::print(const ParameterType &type) {

@@ -17,9 +17,6 @@ constexpr ForeignKind argument = ForeignKind::Argument;
 
 constexpr std::string_view noScan =
     "there are no scans yet; a loop \"for t in time\" carries what is so far";
-constexpr std::string_view penalty =
-    "weight decay that is not decoupled is a term of the loss: "
-    "loss + 0.01 * sum(w ^ 2)";
 constexpr std::string_view noJoin =
     "values side by side along a new dimension \"to\" of the size of both, "
     "\"first\" and \"second\" being theirs";
@@ -31,8 +28,9 @@ constexpr std::string_view noSides =
     "values side by side along a new dimension \"side\" of size 2";
 constexpr std::string_view sums =
     "einsum(x, f32(iota(d) <= iota(d')), over = d)";
-constexpr std::string_view noOptimizer =
-    "optimizers are sgd, momentum and adam";
+constexpr std::string_view ownOptimizer =
+    "write it as a function of the parameter and its gradient: \"meshc explain "
+    "adam\" shows one";
 
 constexpr ForeignName names[] = {
     {function, "absolute", "abs"},
@@ -66,7 +64,6 @@ constexpr ForeignName names[] = {
     {function, "index_select", "gather"},
     {function, "layernorm", "layer_norm"},
     {function, "LayerNorm", "layer_norm"},
-    {function, "linear", "dense"},
     {function, "Linear", "dense"},
     {function, "ln", "log"},
     {function, "logsoftmax", "log_softmax"},
@@ -135,14 +132,10 @@ constexpr ForeignName names[] = {
     {initializer, "zeros_like", "zeros"},
 
     {optimizer, "Adam", "adam"},
-    {optimizer, "AdamW", "adam", penalty},
+    {optimizer, "AdamW", "adamw"},
     {optimizer, "SGD", "sgd"},
-    {optimizer, "adagrad", "", noOptimizer},
-    {optimizer, "adamw", "adam", penalty},
-    {optimizer, "lamb", "", noOptimizer},
-    {optimizer, "lion", "", noOptimizer},
-    {optimizer, "nesterov", "", noOptimizer},
-    {optimizer, "rmsprop", "", noOptimizer},
+    {optimizer, "adagrad", "", ownOptimizer},
+    {optimizer, "rmsprop", "", ownOptimizer},
 
     {argument, "axes", "over"},
     {argument, "axis", "over"},

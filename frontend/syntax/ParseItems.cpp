@@ -264,25 +264,39 @@ bool Parser::parseInputs(std::vector<ast::Input> &inputs) {
   return expect(TokenKind::RightParen, "the inputs");
 }
 
-/// f32[batch, pixel], or f32 for a scalar.
-std::optional<ast::TypeExpr> Parser::parseType() {
-  std::optional<ast::Name> element = expectName("an element type");
-  if (!element)
-    return std::nullopt;
-  ast::TypeExpr type{*element, {}, element->span};
+/// f32[batch, pixel], or f32 for a scalar; of variables [batch], f32[dims(x)]
+/// too.
+std::optional<ast::TypeExpr> Parser::parseType(bool isOfVariable) {
+  const uint32_t begin = peek().begin;
+  ast::TypeExpr type;
+  if (!isOfVariable || !is(TokenKind::LeftBracket)) {
+    type.element = expectName("an element type");
+    if (!type.element)
+      return std::nullopt;
+    type.span = type.element->span;
+  }
   if (!accept(TokenKind::LeftBracket))
     return type;
   if (!is(TokenKind::RightBracket)) {
     do {
+      const bool isCall = isOfVariable && is(TokenKind::Name) &&
+                          tokens[position + 1].kind == TokenKind::LeftParen;
+      if (isCall) {
+        type.dims.push_back(parseExpression());
+        if (!type.dims.back())
+          return std::nullopt;
+        continue;
+      }
       std::optional<ast::Name> dim = expectName("a dimension");
       if (!dim)
         return std::nullopt;
-      type.dims.push_back(*dim);
+      type.dims.push_back(
+          std::make_unique<ast::NameExpr>(dim->span, dim->text));
     } while (accept(TokenKind::Comma));
   }
   if (!expect(TokenKind::RightBracket, "the dimensions"))
     return std::nullopt;
-  type.span = getSpanFrom(element->span.begin);
+  type.span = getSpanFrom(begin);
   return type;
 }
 

@@ -90,7 +90,7 @@ bool Parser::parseVariable(std::vector<ast::Statement> &body) {
   } while (accept(TokenKind::Comma));
   if (!expect(TokenKind::Colon, "the " + what))
     return false;
-  std::optional<ast::TypeExpr> type = parseType();
+  std::optional<ast::TypeExpr> type = parseType(/*isOfVariable=*/true);
   if (!type || !expect(TokenKind::Equal, "the type"))
     return false;
   variable.type = std::move(*type);

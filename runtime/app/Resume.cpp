@@ -53,6 +53,10 @@ Result<Checkpoint> runtime::openCheckpoint(Session &session,
                       checkpoint->getPath());
   if (!same)
     return same.getError();
+  if (session.isFirst() &&
+      isPassedOver(checkpoint->getManifest(), session.getExecutable().data))
+    printNote("'adam/step' of the checkpoint is passed over: adam goes by the "
+              "number of the training's step");
   return checkpoint;
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 using namespace meshc;
 using namespace meshc::runtime;
@@ -278,15 +279,18 @@ static int64_t getSeedOfRun(int64_t seed, int64_t run) {
 }
 
 Status Session::run(const exec::ProgramT &program, int64_t number) {
-  if (program.seed) {
-    const int64_t ofRun = getSeedOfRun(seed, number);
-    const exec::PortT &port = *program.seed;
-    Status set = scatter(*devices, *port.layout, port.buffer,
-                         std::as_bytes(std::span(&ofRun, 1)));
-    if (!set)
-      return set;
-  }
-  return devices->run(program);
+  auto set = [&](const exec::PortT &port, const auto &value) {
+    return scatter(*devices, *port.layout, port.buffer,
+                   std::as_bytes(std::span(&value, 1)));
+  };
+  Status ready = Status::success();
+  if (program.seed)
+    ready = set(*program.seed, getSeedOfRun(seed, number));
+  if (ready && program.step)
+    ready =
+        set(*program.step, int32_t(std::min<int64_t>(
+                               number, std::numeric_limits<int32_t>::max())));
+  return ready ? devices->run(program) : ready;
 }
 
 Status Session::initialise(int64_t newSeed) {

@@ -417,6 +417,20 @@ static bool isOfPrecision(std::string_view name) {
   return name.starts_with("fp16/");
 }
 
+/// What Adam counted when it was not a function of the step of the training:
+/// the same number.
+static constexpr std::string_view stepOfAdam = "adam/step";
+
+bool runtime::isPassedOver(const Manifest &manifest,
+                           const exec::ExecutableT &model) {
+  auto isIt = [](const auto &name) { return name == stepOfAdam; };
+  return std::ranges::any_of(manifest.tensors, isIt, &StoredTensor::name) &&
+         std::ranges::none_of(model.variables, isIt,
+                              [](const auto &variable) -> const std::string & {
+                                return variable->name;
+                              });
+}
+
 /// Whether dimensions are the same in another order.
 static bool areReordered(std::vector<StoredDim> a, std::vector<StoredDim> b) {
   if (a == b)
@@ -460,7 +474,8 @@ runtime::compareWithModel(const Manifest &manifest,
           toString(tensor.element, tensor.dims), toString(layout)));
   }
   for (const StoredTensor &tensor : manifest.tensors)
-    if (stored.count(tensor.name) && !isOfPrecision(tensor.name))
+    if (stored.count(tensor.name) && !isOfPrecision(tensor.name) &&
+        tensor.name != stepOfAdam)
       differences.push_back(fmt::format("the model has no '{}', {}",
                                         tensor.name,
                                         toString(tensor.element, tensor.dims)));

@@ -82,9 +82,13 @@ private:
 /// How the variables of an executable differ from those of a checkpoint, each
 /// "'w1' is f32[pixel=784] in the checkpoint, f32[pixel=785] in the model".
 /// State of a precision of computation, which is called fp16/..., may be
-/// missing on either side.
+/// missing on either side; "adam/step", which checkpoints had before optimizers
+/// were functions of the training's step, may be more than there is.
 std::vector<std::string> compareWithModel(const Manifest &manifest,
                                           const exec::ExecutableT &model);
+
+/// Whether a checkpoint has "adam/step", and the model nothing of the kind.
+bool isPassedOver(const Manifest &manifest, const exec::ExecutableT &model);
 
 /// compareWithModel() as an error of code OtherModel. `path`: the checkpoint.
 Status checkModel(const Manifest &manifest, const exec::ExecutableT &model,

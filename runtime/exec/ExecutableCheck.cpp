@@ -151,17 +151,18 @@ bool ExecutableChecker::checkPorts(
   return true;
 }
 
-bool ExecutableChecker::checkSeed(const exec::ProgramT &program) {
-  if (!program.seed)
+bool ExecutableChecker::checkNumberOfRun(const exec::PortT *port,
+                                         exec::ElementType element,
+                                         std::string_view what) {
+  if (!port)
     return true;
-  const exec::PortT &seed = *program.seed;
-  if (!checkLayout(seed.layout.get()) ||
-      !checkBufferHolds(seed.buffer, *seed.layout))
+  if (!checkLayout(port->layout.get()) ||
+      !checkBufferHolds(port->buffer, *port->layout))
     return false;
-  if (seed.layout->element != exec::ElementType::i64 ||
-      !seed.layout->dims.empty() ||
-      seed.layout->partial != exec::ReduceKind::none)
-    return fail("the seed of its random numbers is not one i64");
+  if (port->layout->element != element || !port->layout->dims.empty() ||
+      port->layout->partial != exec::ReduceKind::none)
+    return fail(fmt::format("{} is not one {}", what,
+                            exec::EnumNameElementType(element)));
   return true;
 }
 
@@ -171,7 +172,11 @@ bool ExecutableChecker::checkProgram(const exec::ProgramT &program) {
     return fail(fmt::format("its arena has {} bytes, the executable's {}",
                             program.arena_bytes, data.arena_bytes));
   if (!checkPorts(program.inputs, "input") ||
-      !checkPorts(program.outputs, "output") || !checkSeed(program))
+      !checkPorts(program.outputs, "output") ||
+      !checkNumberOfRun(program.seed.get(), exec::ElementType::i64,
+                        "the seed of its random numbers") ||
+      !checkNumberOfRun(program.step.get(), exec::ElementType::i32,
+                        "the number of its step"))
     return false;
   Totals totals;
   for (size_t i = 0; i < program.commands.size(); ++i)

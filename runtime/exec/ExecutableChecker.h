@@ -124,7 +124,10 @@ private:
   bool checkProgram(const exec::ProgramT &program);
   bool checkPorts(const std::vector<std::unique_ptr<exec::PortT>> &ports,
                   std::string_view kind);
-  bool checkSeed(const exec::ProgramT &program);
+  /// Null, or a port for what the runtime writes in front of each run: one
+  /// number.
+  bool checkNumberOfRun(const exec::PortT *port, exec::ElementType element,
+                        std::string_view what);
   bool checkData();
 
   const exec::ExecutableT &data;

@@ -348,12 +348,33 @@ TEST(OtherModelTest, is_told_by_what_differs) {
                   "f32[rows=8, columns=5] in the model",
                   "the checkpoint has no 'bias', f32[columns=5]",
                   "the model has no 'b', f32[columns=5]",
-                  "the model has no 'adam/step', i32"));
+                  "the model has no 'mean/steps', i32"));
   Status checked = checkModel(checkpoint->getManifest(), model.data, "saved");
   ASSERT_FALSE(checked);
   EXPECT_EQ(checked.getError().code, ErrorCode::OtherModel);
   EXPECT_THAT(checked.getError().message, HasSubstr("5 of its values differ"));
   EXPECT_THAT(checked.getError().note, HasSubstr("; the model has no 'b'"));
+}
+
+/// Of checkpoints from before optimizers were functions of the step.
+TEST(OtherModelTest, the_step_that_adam_counted_is_passed_over) {
+  TemporaryFolder folder;
+  Executable before = makeStateProgram({2}, /*bigRows=*/5);
+  before.data.variables[3]->name = "adam/step";
+  Result<std::unique_ptr<Session>> session =
+      Session::create(std::move(before), {}, openCpuDevices, /*threads=*/1, {},
+                      /*ranks=*/nullptr);
+  ASSERT_TRUE(session);
+  save(**session, folder / "saved", 0);
+  Result<Checkpoint> checkpoint = Checkpoint::open(folder / "saved");
+  ASSERT_TRUE(checkpoint);
+  Executable model = makeStateProgram({3}, /*bigRows=*/5);
+  model.data.variables[3]->name = "adam/step";
+  EXPECT_FALSE(isPassedOver(checkpoint->getManifest(), model.data));
+  model.data.variables.erase(model.data.variables.begin() + 3);
+  EXPECT_TRUE(isPassedOver(checkpoint->getManifest(), model.data));
+  EXPECT_THAT(compareWithModel(checkpoint->getManifest(), model.data),
+              IsEmpty());
 }
 
 TEST(OtherModelTest, dimensions_in_another_order_are_others) {

@@ -39,7 +39,7 @@ Executable test::makeStateProgram(const MeshSizes &mesh, int64_t bigRows) {
       exec::BufferRole::state);
   add("b", makeLayout(ElementType::f32, {{"columns", 5}}),
       exec::BufferRole::parameter);
-  add("adam/step", makeLayout(ElementType::i32, {}), exec::BufferRole::state);
+  add("mean/steps", makeLayout(ElementType::i32, {}), exec::BufferRole::state);
   add("counts", makeLayout(ElementType::i64, {{"kinds", 3, all}}),
       exec::BufferRole::model_state);
   add("layer/attn/mask",

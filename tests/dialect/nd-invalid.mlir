@@ -565,3 +565,33 @@ nd.program @arg_reduce_beyond_i32 {
   // expected-error @below {{'nd.arg_reduce' op positions along "m" of size 2147483648 do not fit 'i32'}}
   %0 = nd.arg_reduce max %y over "m" : (!nd.tensor<["m"=2147483648], f32>) -> !nd.tensor<[], i32>
 }
+
+// -----
+
+module {
+  nd.variable parameter @w : !nd.tensor<[], f64> = #nd.fill<1.0>
+  nd.program @forward {
+    // expected-error @below {{'nd.gradient' op (C2) a gradient is read in @update alone}}
+    %g = nd.gradient @w : !nd.tensor<[], f64>
+  }
+}
+
+// -----
+
+module {
+  nd.variable state @s : !nd.tensor<[], f64> = #nd.fill<1.0>
+  nd.program @update {
+    // expected-error @below {{'nd.gradient' op (C1) @s is no parameter}}
+    %g = nd.gradient @s : !nd.tensor<[], f64>
+  }
+}
+
+// -----
+
+module {
+  nd.variable parameter @w : !nd.tensor<[], f64> = #nd.fill<1.0>
+  nd.program @update {
+    // expected-error @below {{'nd.gradient' op (C1) the parameter is '!nd.tensor<[], f64>'}}
+    %g = nd.gradient @w : !nd.tensor<[], f32>
+  }
+}

@@ -25,7 +25,7 @@ nd.precision fp16 {scale = 8.0 : f64, growth_steps = 100 : i64}
 // CHECK-NEXT: nd.data "x" over "a" = "idx"("train.gz", "test.gz")
 // CHECK-NEXT: nd.data "t" over "a" = "text"("a.txt", "") stride 7 units "chars"
 // CHECK-NEXT: nd.data "r" over "a" = "rows"("a.csv", "b.csv") columns ["u", "v"]
-// CHECK-NEXT: nd.training minimize "loss" by "sgd" {lr = 1.000000e-01 : f64} epochs 5 steps 0
+// CHECK-NEXT: nd.training minimize "loss" by "sgd" epochs 5 steps 0
 // CHECK-NEXT: nd.objective minimize "loss"
 nd.variable parameter @w : !a = #nd.fill<1.5>
 nd.variable parameter @normal : !a = #nd.random<normal, 0.0, 0.5>
@@ -34,7 +34,7 @@ nd.variable state @count : !nd.tensor<[], i64> = #nd.fill<7.0>
 nd.data "x" over "a" = "idx"("train.gz", "test.gz")
 nd.data "t" over "a" = "text"("a.txt", "") stride 7 units "chars"
 nd.data "r" over "a" = "rows"("a.csv", "b.csv") columns ["u", "v"]
-nd.training minimize "loss" by "sgd" {lr = 0.1} epochs 5 steps 0
+nd.training minimize "loss" by "sgd" epochs 5 steps 0
 nd.objective minimize "loss"
 
 // CHECK-LABEL: nd.program @border attributes {note = "kept"} {
@@ -51,6 +51,12 @@ nd.program @border attributes {note = "kept"} {
   %u = nd.read @"block/uniform" : !a
   nd.output "x", %x : !a
   nd.write @w, %u : !a
+}
+
+// CHECK-LABEL: nd.program @update
+// CHECK-NEXT:    nd.gradient @w : !a
+nd.program @update {
+  %g = nd.gradient @w : !a
 }
 
 // CHECK-LABEL: nd.program @sources

@@ -137,7 +137,8 @@ Reference::Reference(std::string spec, std::vector<std::string> defines,
   DifferentiateOptions wanted;
   llvm::SmallVector<std::string> names;
   for (auto variable : module->getOps<nd::VariableOp>())
-    names.push_back(variable.getSymName().str());
+    if (variable.getRole() == nd::VariableRole::Parameter)
+      names.push_back(variable.getSymName().str());
   for (auto input : forward.getBody().getOps<nd::InputOp>())
     if (isFloat(input.getType()))
       names.push_back(input.getName().str());

@@ -1,5 +1,7 @@
 #include "tests/end_to_end/ModelBuilder.h"
 
+#include "tests/dialect/Updates.h"
+
 #include <numbers>
 
 using namespace mlir;
@@ -270,12 +272,10 @@ void ModelBuilder::write(StringRef variable, Value value) {
 
 void ModelBuilder::train(StringRef minimize, StringRef optimizer,
                          std::map<std::string, double> hyper) {
-  SmallVector<NamedAttribute> attrs;
-  for (const auto &[name, value] : hyper)
-    attrs.push_back(builder.getNamedAttr(name, builder.getF64FloatAttr(value)));
   OpBuilder outside(program);
   nd::TrainingOp::create(outside, builder.getUnknownLoc(), minimize, optimizer,
-                         builder.getDictionaryAttr(attrs), 1, 0);
+                         1, 0);
+  UpdateBuilder::add(*model.module, optimizer, hyper);
 }
 
 Model ModelBuilder::take() { return std::move(model); }

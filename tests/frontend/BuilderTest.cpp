@@ -48,7 +48,10 @@ TEST_F(BuilderTest, MakesAModuleWithTheCallersLines) {
   builder.leaveScope();
   Tensor loss = builder.reduce(Reduction::Mean, builder.tanh(y), {batch, out});
   builder.output("loss", loss);
-  builder.training({"loss", "sgd", {{"lr", 0.1}}, 2});
+  builder.training({"loss", "sgd(lr = 0.1)", 2});
+  builder.beginUpdates();
+  Builder::Update update = builder.beginUpdate("layer/w");
+  builder.endUpdate(builder.sub(update.parameter, update.gradient));
   builder.finish();
   ASSERT_FALSE(builder.hasErrors());
   EXPECT_EQ(toString(y.getElementType(), y.getDims()), "f32[batch, out]");
@@ -229,28 +232,55 @@ TEST_F(BuilderTest, TwoDimsOfOneTensorOnOneAxis) {
   EXPECT_EQ(getOnlyError(builder).code, Code::SharedAxis);
 }
 
-TEST_F(BuilderTest, OptimizersHaveDefaults) {
+/// Once for each parameter, in the loops that it is stacked over.
+TEST_F(BuilderTest, UpdatesAreOfEachParameter) {
+  Dim layer = builder.dim("layer", 3);
+  builder.parameter("bias", ElementType::F64, {}, Initializer::fill(1));
+  builder.beginLoop("i", layer, {});
   Tensor w =
       builder.parameter("w", ElementType::F32, {in}, Initializer::fill(1));
-  builder.output("o", builder.reduce(Reduction::Sum, w, {in}));
-  builder.training({"o", "adam", {{"beta1", 0.75}, {"lr", 0.5}}, 0, 7});
+  auto sums =
+      builder.endLoop({}, {}, {{"o", builder.reduce(Reduction::Sum, w, {in})}});
+  ASSERT_TRUE(sums);
+  builder.output("o", sums->summed.front());
+  builder.training({"o", "heavy", 0, 7});
+  builder.beginUpdates();
+  EXPECT_THAT(builder.getParameters(), testing::ElementsAre("bias", "i/w"));
+  for (const std::string &parameter : builder.getParameters()) {
+    auto [old, gradient] = builder.beginUpdate(parameter);
+    EXPECT_FALSE(old.hasDim("layer"));
+    builder.enterScope("heavy");
+    std::vector<Dim> dims(old.getDims().begin(), old.getDims().end());
+    Tensor sum = builder.modelState("v", old.getElementType(), dims,
+                                    Initializer::fill(0));
+    sum = builder.add(sum, gradient);
+    builder.setModelState("v", sum);
+    builder.leaveScope();
+    // A number of the step takes the elements of what it stands beside.
+    Tensor rate = builder.cast(builder.step(), ElementType::F32);
+    builder.endUpdate(builder.sub(old, builder.mul(rate, sum)));
+  }
   builder.finish();
+  ASSERT_THAT(builder.takeErrors(), testing::IsEmpty());
   auto module = takeModule(builder);
   ASSERT_TRUE(module);
-  module->walk([](meshc::nd::TrainingOp op) {
-    auto get = [&](llvm::StringRef name) {
-      return mlir::cast<mlir::FloatAttr>(op.getHyper().get(name))
-          .getValueAsDouble();
-    };
-    EXPECT_EQ(op.getOptimizer(), "adam");
-    EXPECT_EQ(op.getHyper().size(), 4u);
-    EXPECT_EQ(get("lr"), 0.5);
-    EXPECT_EQ(get("beta1"), 0.75);
-    EXPECT_EQ(get("beta2"), 0.999);
-    EXPECT_EQ(get("epsilon"), 1e-8);
-    EXPECT_EQ(op.getEpochs(), 0u);
-    EXPECT_EQ(op.getSteps(), 7u);
-  });
+  auto getState = [&](llvm::StringRef name) {
+    auto state = module->lookupSymbol<meshc::nd::VariableOp>(name);
+    EXPECT_TRUE(state) << name.str();
+    EXPECT_EQ(state.getRole(), meshc::nd::VariableRole::State);
+    return state.getTensorType();
+  };
+  EXPECT_TRUE(getState("heavy/v/bias").getElementType().isF64());
+  EXPECT_EQ(getState("heavy/v/i/w").getSizes(),
+            (llvm::SmallVector<int64_t>{3, 5}));
+  auto program = module->lookupSymbol<meshc::nd::ProgramOp>("update");
+  ASSERT_TRUE(program);
+  std::vector<std::string> written;
+  for (auto write : program.getOps<meshc::nd::WriteOp>())
+    written.push_back(write.getVariable().str());
+  EXPECT_THAT(written, testing::ElementsAre("bias", "heavy/v/bias",
+                                            "heavy/v/i/w", "i/w"));
+  EXPECT_EQ(llvm::range_size(program.getOps<meshc::nd::InputOp>()), 1);
 }
 
 TEST_F(BuilderTest, SetsStateInTheTrainingStepAlone) {

@@ -64,6 +64,8 @@ std::vector<Case> getCallCases();
 std::vector<Case> getDataCases();
 /// What is wrong in statements that bind values, and in blocks.
 std::vector<Case> getValueCases();
+/// What is wrong with optimizers and schedules.
+std::vector<Case> getOptimizerCases();
 /// What is wrong with state.
 std::vector<Case> getStateCases();
 /// What is wrong in data blocks.

@@ -222,8 +222,9 @@ TEST(Elaborate, DeclarationsInTheModule) {
         "#nd.fill<3.000000e+00 : f64>\n",
         "nd.data \"x\" over \"batch\" = \"idx\"(\"p\", \"q\")\n",
         "nd.data \"y\" over \"batch\" = \"idx\"(\"r\", \"s\")\n",
-        "nd.training minimize \"loss\" by \"momentum\" {beta = "
-        "9.000000e-01 : f64, lr = 2.500000e-01 : f64} epochs 0 steps 30\n",
+        "nd.training minimize \"loss\" by \"momentum(lr = 0.25, beta = 0.9)\" "
+        "epochs 0 steps 30\n",
+        "nd.variable state @\"momentum/v/a\"",
         // Labels are checked where they are read.
         "nd.input \"y\" {index_bound = 5 : i64} : !batch_i32\n"})
     EXPECT_THAT(text, HasSubstr(line));

@@ -46,7 +46,7 @@ TEST(Overrides, DerivedSizesFollow) {
   std::string text = run.printModule();
   EXPECT_THAT(text, HasSubstr("nd.dim \"in\" = 8\n"));
   EXPECT_THAT(text, HasSubstr("nd.dim \"out\" = 16\n"));
-  EXPECT_THAT(text, HasSubstr("lr = 1.250000e-01"));
+  EXPECT_THAT(text, HasSubstr("\"sgd(lr = 0.125)\""));
   // 16 ^ -0.5
   EXPECT_THAT(text, HasSubstr("#nd.random<normal, 0.000000e+00 : f64, "
                               "2.500000e-01 : f64>"));

@@ -48,8 +48,10 @@ private:
 
 inline std::vector<std::string> getParameterNames(SpecRun &run) {
   std::vector<std::string> names;
-  run.module->walk(
-      [&](nd::VariableOp op) { names.push_back(op.getSymName().str()); });
+  run.module->walk([&](nd::VariableOp op) {
+    if (op.getRole() != nd::VariableRole::State) // of the optimizer
+      names.push_back(op.getSymName().str());
+  });
   return names;
 }
 

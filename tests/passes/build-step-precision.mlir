@@ -20,7 +20,7 @@ module {
   nd.precision bf16
   nd.variable parameter @w : !w = #nd.fill<1.0>
   nd.variable parameter @bias : !o = #nd.fill<1.0>
-  nd.training minimize "loss" by "sgd" {lr = 0.1 : f64} epochs 1 steps 0
+  nd.training minimize "loss" by "sgd" epochs 1 steps 0
   nd.program @forward {
     %x = nd.input "x" : !x
     %w = nd.read @w : !w
@@ -32,6 +32,19 @@ module {
     %e = nd.exp %h : (!y) -> !y
     %loss = nd.reduce sum %e : (!y) -> !scalar
     nd.output "loss", %loss : !scalar
+  }
+  nd.program @update {
+    %lr = nd.constant(0.1 : f32) : !nd.tensor<[], f32>
+    %w = nd.read @w : !w
+    %gw = nd.gradient @w : !w
+    %sw = nd.mul %gw, %lr : (!w, !nd.tensor<[], f32>) -> !w
+    %nw = nd.sub %w, %sw : (!w, !w) -> !w
+    nd.write @w, %nw : !w
+    %bias = nd.read @bias : !o
+    %gbias = nd.gradient @bias : !o
+    %sbias = nd.mul %gbias, %lr : (!o, !nd.tensor<[], f32>) -> !o
+    %nbias = nd.sub %bias, %sbias : (!o, !o) -> !o
+    nd.write @bias, %nbias : !o
   }
 }
 
@@ -69,7 +82,7 @@ module {
 module {
   nd.precision fp16 {scale = 1024.0 : f64, growth_steps = 7 : i64}
   nd.variable parameter @w : !x = #nd.fill<1.0>
-  nd.training minimize "loss" by "sgd" {lr = 0.1 : f64} epochs 1 steps 0
+  nd.training minimize "loss" by "sgd" epochs 1 steps 0
   nd.program @forward {
     %x = nd.input "x" : !x
     %w = nd.read @w : !x
@@ -77,6 +90,14 @@ module {
     %z = nd.mul %y, %x : (!x, !x) -> !x
     %loss = nd.reduce sum %z : (!x) -> !scalar
     nd.output "loss", %loss : !scalar
+  }
+  nd.program @update {
+    %lr = nd.constant(0.1 : f32) : !nd.tensor<[], f32>
+    %w = nd.read @w : !x
+    %gw = nd.gradient @w : !x
+    %sw = nd.mul %gw, %lr : (!x, !nd.tensor<[], f32>) -> !x
+    %nw = nd.sub %w, %sw : (!x, !x) -> !x
+    nd.write @w, %nw : !x
   }
 }
 
@@ -101,7 +122,7 @@ module {
   nd.precision bf16
   nd.variable parameter @first : !part = #nd.fill<1.0>
   nd.variable parameter @second : !renamed = #nd.fill<1.0>
-  nd.training minimize "loss" by "sgd" {lr = 0.1 : f64} epochs 1 steps 0
+  nd.training minimize "loss" by "sgd" epochs 1 steps 0
   nd.program @forward {
     %x = nd.input "x" : !x
     %first = nd.read @first : !part
@@ -112,5 +133,18 @@ module {
     %e = nd.exp %y : (!y) -> !y
     %loss = nd.reduce sum %e : (!y) -> !scalar
     nd.output "loss", %loss : !scalar
+  }
+  nd.program @update {
+    %lr = nd.constant(0.1 : f32) : !nd.tensor<[], f32>
+    %first = nd.read @first : !part
+    %gfirst = nd.gradient @first : !part
+    %sfirst = nd.mul %gfirst, %lr : (!part, !nd.tensor<[], f32>) -> !part
+    %nfirst = nd.sub %first, %sfirst : (!part, !part) -> !part
+    nd.write @first, %nfirst : !part
+    %second = nd.read @second : !renamed
+    %gsecond = nd.gradient @second : !renamed
+    %ssecond = nd.mul %gsecond, %lr : (!renamed, !nd.tensor<[], f32>) -> !renamed
+    %nsecond = nd.sub %second, %ssecond : (!renamed, !renamed) -> !renamed
+    nd.write @second, %nsecond : !renamed
   }
 }

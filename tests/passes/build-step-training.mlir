@@ -13,7 +13,7 @@
 // CHECK-NOT:     nd.write
 module {
   nd.variable parameter @w : !nd.tensor<[], f64> = #nd.fill<1.0>
-  nd.training minimize "loss" by "sgd" {lr = 0.1} epochs 1 steps 0
+  nd.training minimize "loss" by "sgd" epochs 1 steps 0
   nd.program @forward {
     %w = nd.read @w : !nd.tensor<[], f64>
     %loss = nd.tanh %w : (!nd.tensor<[], f64>) -> !nd.tensor<[], f64>
@@ -23,6 +23,14 @@ module {
     %w = nd.read @w : !nd.tensor<[], f64>
     %loss = nd.exp %w : (!nd.tensor<[], f64>) -> !nd.tensor<[], f64>
     nd.output "loss", %loss : !nd.tensor<[], f64>
+  }
+  nd.program @update {
+    %lr = nd.constant(0.1 : f64) : !nd.tensor<[], f64>
+    %w = nd.read @w : !nd.tensor<[], f64>
+    %gw = nd.gradient @w : !nd.tensor<[], f64>
+    %sw = nd.mul %gw, %lr : (!nd.tensor<[], f64>, !nd.tensor<[], f64>) -> !nd.tensor<[], f64>
+    %nw = nd.sub %w, %sw : (!nd.tensor<[], f64>, !nd.tensor<[], f64>) -> !nd.tensor<[], f64>
+    nd.write @w, %nw : !nd.tensor<[], f64>
   }
 }
 
@@ -68,7 +76,7 @@ module {
   nd.variable parameter @w : !nd.tensor<[], f64> = #nd.fill<1.0>
   nd.variable model_state @seen : !nd.tensor<[], f64> = #nd.fill<0.0>
   nd.variable model_state @fixed : !nd.tensor<[], f64> = #nd.fill<0.0>
-  nd.training minimize "loss" by "sgd" {lr = 0.1} epochs 1 steps 0
+  nd.training minimize "loss" by "sgd" epochs 1 steps 0
   nd.program @forward {
     %w = nd.read @w : !nd.tensor<[], f64>
     %fixed = nd.read @fixed : !nd.tensor<[], f64>
@@ -83,5 +91,13 @@ module {
     nd.output "loss", %loss : !nd.tensor<[], f64>
     %sum = nd.add %seen, %w : (!nd.tensor<[], f64>, !nd.tensor<[], f64>) -> !nd.tensor<[], f64>
     nd.write @seen, %sum : !nd.tensor<[], f64>
+  }
+  nd.program @update {
+    %lr = nd.constant(0.1 : f64) : !nd.tensor<[], f64>
+    %w = nd.read @w : !nd.tensor<[], f64>
+    %gw = nd.gradient @w : !nd.tensor<[], f64>
+    %sw = nd.mul %gw, %lr : (!nd.tensor<[], f64>, !nd.tensor<[], f64>) -> !nd.tensor<[], f64>
+    %nw = nd.sub %w, %sw : (!nd.tensor<[], f64>, !nd.tensor<[], f64>) -> !nd.tensor<[], f64>
+    nd.write @w, %nw : !nd.tensor<[], f64>
   }
 }

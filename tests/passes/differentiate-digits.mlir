@@ -13,7 +13,7 @@
 module {
   nd.variable parameter @w : !nd.tensor<["wide"=12], f64> = #nd.fill<1.0>
   nd.variable parameter @v : !nd.tensor<["head"=3, "d"=4], f64> = #nd.fill<1.0>
-  nd.training minimize "y" by "sgd" {lr = 0.1} epochs 1 steps 0
+  nd.training minimize "y" by "sgd" epochs 1 steps 0
   nd.program @forward {
     %w = nd.read @w : !nd.tensor<["wide"=12], f64>
     %v = nd.read @v : !nd.tensor<["head"=3, "d"=4], f64>

@@ -2,7 +2,7 @@
 
 // expected-error @below {{there is no program @forward to differentiate}}
 module {
-  nd.training minimize "y" by "sgd" {lr = 0.1} epochs 1 steps 0
+  nd.training minimize "y" by "sgd" epochs 1 steps 0
 }
 
 // -----
@@ -10,7 +10,7 @@ module {
 module {
   nd.variable parameter @weight : !nd.tensor<[], f64> = #nd.fill<1.0>
   // expected-error @below {{there is no output "los" to minimize; did you mean "loss"?}}
-  nd.training minimize "los" by "sgd" {lr = 0.1} epochs 1 steps 0
+  nd.training minimize "los" by "sgd" epochs 1 steps 0
   nd.program @forward {
     %w = nd.read @weight : !nd.tensor<[], f64>
     nd.output "loss", %w : !nd.tensor<[], f64>
@@ -22,7 +22,7 @@ module {
 module {
   nd.variable parameter @weight : !nd.tensor<["a"=2], f64> = #nd.fill<1.0>
   // expected-error @below {{only a scalar of floats can be minimized, and output "loss" is '!nd.tensor<["a"=2], f64>'}}
-  nd.training minimize "loss" by "sgd" {lr = 0.1} epochs 1 steps 0
+  nd.training minimize "loss" by "sgd" epochs 1 steps 0
   nd.program @forward {
     %w = nd.read @weight : !nd.tensor<["a"=2], f64>
     nd.output "loss", %w : !nd.tensor<["a"=2], f64>
@@ -33,7 +33,7 @@ module {
 
 module {
   // expected-error @below {{only a scalar of floats can be minimized, and output "loss" is '!nd.tensor<[], i32>'}}
-  nd.training minimize "loss" by "sgd" {lr = 0.1} epochs 1 steps 0
+  nd.training minimize "loss" by "sgd" epochs 1 steps 0
   nd.program @forward {
     %w = nd.input "x" : !nd.tensor<[], i32>
     nd.output "loss", %w : !nd.tensor<[], i32>
@@ -45,7 +45,7 @@ module {
 module {
   nd.variable parameter @weight : !nd.tensor<[], f64> = #nd.fill<1.0>
   // expected-error @below {{there is no parameter and no float input "weights" to differentiate by; did you mean "weight"?}}
-  nd.training minimize "loss" by "sgd" {lr = 0.1} epochs 1 steps 0
+  nd.training minimize "loss" by "sgd" epochs 1 steps 0
   nd.program @forward {
     %w = nd.read @weight : !nd.tensor<[], f64>
     nd.output "loss", %w : !nd.tensor<[], f64>
@@ -57,7 +57,7 @@ module {
 module {
   nd.variable parameter @weights : !nd.tensor<[], f64> = #nd.fill<1.0>
   // expected-error @below {{"weights" is a parameter and an input}}
-  nd.training minimize "loss" by "sgd" {lr = 0.1} epochs 1 steps 0
+  nd.training minimize "loss" by "sgd" epochs 1 steps 0
   nd.program @forward {
     %x = nd.input "weights" : !nd.tensor<[], f64>
     %w = nd.read @weights : !nd.tensor<[], f64>

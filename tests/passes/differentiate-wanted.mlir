@@ -19,7 +19,7 @@
 module {
   nd.variable parameter @w : !nd.tensor<[], f64> = #nd.fill<1.0>
   nd.variable parameter @v : !nd.tensor<[], f64> = #nd.fill<1.0>
-  nd.training minimize "y" by "sgd" {lr = 0.1} epochs 1 steps 0
+  nd.training minimize "y" by "sgd" epochs 1 steps 0
   nd.program @forward {
     %x = nd.input "x" : !nd.tensor<[], f64>
     %w = nd.read @w : !nd.tensor<[], f64>

@@ -26,7 +26,7 @@ module {
   nd.variable parameter @w : !nd.tensor<["in"=3, "out"=5], f64> = #nd.fill<1.0>
   nd.variable parameter @unused : !nd.tensor<["in"=3], f64> = #nd.fill<1.0>
   nd.variable state @count : !nd.tensor<[], f64> = #nd.fill<1.0>
-  nd.training minimize "y" by "sgd" {lr = 0.1} epochs 1 steps 0
+  nd.training minimize "y" by "sgd" epochs 1 steps 0
   nd.program @forward {
     %x = nd.input "x" : !nd.tensor<["batch"=2, "in"=3], f64>
     %w = nd.read @w : !nd.tensor<["in"=3, "out"=5], f64> loc(fused<#nd.origin<"w">>["net.mesh":2:3])
@@ -67,7 +67,7 @@ module {
 // CHECK:         nd.output "grad:b", %[[SUM]]
 module {
   nd.variable parameter @b : !nd.tensor<["b"=3], f64> = #nd.fill<1.0>
-  nd.training minimize "y" by "sgd" {lr = 0.1} epochs 1 steps 0
+  nd.training minimize "y" by "sgd" epochs 1 steps 0
   nd.program @forward {
     %x = nd.input "x" : !nd.tensor<["a"=2, "b"=3], f64>
     %0 = nd.read @b : !nd.tensor<["b"=3], f64>
@@ -90,7 +90,7 @@ module {
 // CHECK-NEXT:    nd.output "grad:w", %[[DX]]
 module {
   nd.variable parameter @w : !nd.tensor<["a"=2, "b"=3], f64> = #nd.fill<1.0>
-  nd.training minimize "y" by "sgd" {lr = 0.1} epochs 1 steps 0
+  nd.training minimize "y" by "sgd" epochs 1 steps 0
   nd.program @forward {
     %w = nd.read @w : !nd.tensor<["a"=2, "b"=3], f64>
     %y = nd.reduce sum %w : (!nd.tensor<["a"=2, "b"=3], f64>) -> !nd.tensor<[], f64>
@@ -111,7 +111,7 @@ module {
 // CHECK-NOT:     nd.compare
 module {
   nd.variable parameter @w : !nd.tensor<["a"=2], f64> = #nd.fill<1.0>
-  nd.training minimize "y" by "sgd" {lr = 0.1} epochs 1 steps 0
+  nd.training minimize "y" by "sgd" epochs 1 steps 0
   nd.program @forward {
     %w = nd.read @w : !nd.tensor<["a"=2], f64>
     %zero = nd.constant(0.0 : f64) : !nd.tensor<[], f64>
@@ -130,7 +130,7 @@ module {
 module {
   nd.mesh ["x"=3]
   nd.variable parameter @w : !nd.tensor<["a"=2, "b"=3], f64> = #nd.fill<1.0>
-  nd.training minimize "y" by "sgd" {lr = 0.1} epochs 1 steps 0
+  nd.training minimize "y" by "sgd" epochs 1 steps 0
   nd.program @forward {
     %w = nd.read @w : !nd.tensor<["a"=2, "b"=3], f64>
     %r = nd.reshard %w : !nd.tensor<["a"=2, "b"=3], f64> -> !nd.tensor<["a"=2, "b"=3], f64, <"b"@x>>
@@ -148,7 +148,7 @@ module {
 // CHECK:         nd.put %{{.*}}[%[[I]]] over "v" : (!b_f64, !b_i32) -> !v_f64
 module {
   nd.variable parameter @w : !nd.tensor<["v"=2147483649], f64> = #nd.fill<1.0>
-  nd.training minimize "y" by "sgd" {lr = 0.1} epochs 1 steps 0
+  nd.training minimize "y" by "sgd" epochs 1 steps 0
   nd.program @forward {
     %w = nd.read @w : !nd.tensor<["v"=2147483649], f64>
     %i = nd.input "i" : !nd.tensor<["b"=3], i32>
@@ -170,7 +170,7 @@ module {
 // CHECK-NOT:     nd.put
 module {
   nd.variable parameter @w : !nd.tensor<["v"=2147483649, "b"=3], f64> = #nd.fill<1.0>
-  nd.training minimize "y" by "sgd" {lr = 0.1} epochs 1 steps 0
+  nd.training minimize "y" by "sgd" epochs 1 steps 0
   nd.program @forward {
     %w = nd.read @w : !nd.tensor<["v"=2147483649, "b"=3], f64>
     %i = nd.input "i" : !nd.tensor<["b"=3], i32>
@@ -188,7 +188,7 @@ module {
 // CHECK-NEXT:    nd.output "{{.*}}", %[[SUM]]
 module {
   nd.variable parameter @w : !nd.tensor<["v"=5], f32> = #nd.fill<1.0>
-  nd.training minimize "y" by "sgd" {lr = 0.1} epochs 1 steps 0
+  nd.training minimize "y" by "sgd" epochs 1 steps 0
   nd.program @forward {
     %w = nd.read @w : !nd.tensor<["v"=5], f32>
     %n = nd.cast %w : (!nd.tensor<["v"=5], f32>) -> !nd.tensor<["v"=5], bf16>

@@ -1,0 +1,142 @@
+// What a training step makes of parameters: the program @update.
+
+#include "frontend/BuilderState.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace meshc::frontend {
+
+void Builder::beginUpdates() {
+  BuilderState &self = *state;
+  self.finishVariables();
+  self.operations.setInsertionPointToEnd(self.module->getBody());
+  self.updates = nd::ProgramOp::create(self.operations,
+                                       mlir::UnknownLoc::get(self.context),
+                                       nd::ProgramOp::updateName);
+  self.modelVariables = std::exchange(self.declared, {});
+}
+
+std::vector<std::string> Builder::getParameters() const {
+  return state->getParameters();
+}
+
+std::vector<std::string> BuilderState::getParameters() const {
+  std::vector<std::string> names;
+  mlir::ModuleOp declared = *module;
+  for (auto variable : declared.getOps<nd::VariableOp>())
+    if (variable.getRole() == nd::VariableRole::Parameter)
+      names.push_back(variable.getSymName().str());
+  return names;
+}
+
+/// "adam" of "adam(lr = 0.001)".
+static std::string getFunctionName(const std::string &call) {
+  return call.substr(0, call.find('('));
+}
+
+Builder::Update Builder::beginUpdate(const std::string &parameter,
+                                     const Where &where) {
+  BuilderState &self = *state;
+  const BuilderState::Declared &known =
+      self.modelVariables.find(parameter)->second;
+  nd::VariableOp variable = self.variables.find(parameter)->second;
+  const nd::OriginAttr origin = meshc::getOrigin(variable.getLoc(), parameter);
+  const mlir::Location location =
+      withName(withPhase(variable.getLoc(), nd::Phase::Update),
+               origin.withKind(nd::OriginKind::Update));
+  const mlir::Location ofStep = withName(
+      withPhase(self.getLocation(self.trainingWhere), nd::Phase::Update),
+      getFunctionName(self.training->optimizer), "step");
+  self.operations.setInsertionPointToEnd(&self.updates.getBody().front());
+  self.scopes.assign(1, BuilderState::Scope{});
+  self.declaring.clear();
+  self.declared.clear();
+  // A parameter's update is as large as a program may be.
+  self.firstNode = self.nodes.size();
+  self.update.emplace(
+      BuilderState::Update{variable, variable, location, ofStep, Tensor()});
+
+  const ElementType element = known.value.getElementType();
+  const std::vector<Dim> dims(known.value.getDims().begin(),
+                              known.value.getDims().end());
+  auto add = [&](mlir::Value value) {
+    return self.addNode(value, element, dims, where);
+  };
+  const mlir::Type type = variable.getTensorType();
+  const Tensor whole = add(
+      nd::ReadOp::create(self.operations, variable.getLoc(), type, parameter));
+  Tensor gradient =
+      add(nd::GradientOp::create(self.operations, location, type, parameter));
+  self.declared.try_emplace(
+      parameter,
+      BuilderState::Declared{nd::VariableRole::Parameter, whole, known.where});
+  for (size_t i = 0; i < known.numStacked; ++i) {
+    beginLoop(dims[i].name, dims[i], {}, where);
+    // The optimizer is in none of the model's loops.
+    self.scopes.back().scope = {};
+    self.scopes.back().variables.scope = {};
+    gradient = self.slice(self.loops.back(), gradient, where);
+  }
+  self.update->gradient = gradient;
+  return {self.sliceVariable(whole, where), gradient};
+}
+
+void Builder::endUpdate(Tensor next, const Where &where) {
+  BuilderState &self = *state;
+  auto &[name, parameter] =
+      *std::ranges::find_if(self.declared, [](const auto &variable) {
+        return variable.second.role == nd::VariableRole::Parameter;
+      });
+  const bool isValid =
+      next && self.checkSet(parameter, name, Code::WrongUpdate, next, where);
+  if (isValid && BuilderState::getValue(self.update->gradient).use_empty())
+    self.fail(Code::UnusedGradient, where,
+              fmt::format("parameter \"{}\" gets a value that nothing of its "
+                          "gradient is in",
+                          name));
+  while (!self.loops.empty())
+    endLoop({}, {}, {}, where);
+  if (isValid && !self.failed)
+    for (const auto &[variable, entry] : self.declared) {
+      if (entry.last) {
+        mlir::Value value = BuilderState::getValue(entry.last);
+        nd::WriteOp::create(
+            self.operations,
+            entry.role == nd::VariableRole::Parameter
+                ? self.update->location
+                : self.getUpdateOf(self.variables.find(variable)->second),
+            variable, value);
+      } else {
+        self.failNeverSet(variable, entry.where);
+      }
+    }
+  self.update.reset();
+}
+
+mlir::Location BuilderState::getUpdateOf(nd::VariableOp variable) const {
+  return withName(update->location,
+                  getOrigin(variable.getLoc(), variable.getSymName()));
+}
+
+Tensor Builder::step(const Where &where) {
+  BuilderState &self = *state;
+  if (!self.stepNumber) {
+    mlir::OpBuilder first =
+        mlir::OpBuilder::atBlockBegin(&self.updates.getBody().front());
+    self.stepNumber = self.addNode(
+        nd::InputOp::create(first, mlir::UnknownLoc::get(self.context),
+                            mlir::Type(self.getType(ElementType::I32, {})),
+                            nd::InputOp::stepName),
+        ElementType::I32, {}, where);
+  }
+  return self.stepNumber;
+}
+
+bool BuilderState::isNumberOfStep(Tensor x) {
+  return update && x.getDims().empty() && isFloat(x.getElementType()) &&
+         findOrigin(getValue(x)) == Origin::Numbers;
+}
+
+} // namespace meshc::frontend

@@ -1,0 +1,94 @@
+// What is wrong with optimizers and schedules: a spec that causes each error,
+// and what it says.
+
+#include "CodeCases.h"
+
+using namespace meshc::frontend;
+using namespace meshc::frontend::cases;
+
+/// A spec that trains by a call.
+static std::string by(const std::string &call) {
+  return train("train { minimize loss optimizer " + call + " steps 1 }");
+}
+
+/// A spec with an optimizer of its own.
+static std::string own(const std::string &body, const std::string &call) {
+  return "fn mine(w, g, lr) {\n  " + body + "\n}\n" + by(call);
+}
+
+std::vector<Case> cases::getOptimizerCases() {
+  return {
+      {Code::ExpectedToken, by("sgd(<<0.1>>)"), "named", "sgd(lr = ...)"},
+      {Code::UnknownArgument, by("adam(lr = 1, <<beta>> = 0.1)"),
+       "\"adam\" has no parameter \"beta\"", "did you mean \"beta1\""},
+      {Code::UnknownArgument, by("adam(lr = 1, <<w>> = 0.1)"),
+       "\"adam\" has no parameter \"w\"", ""},
+      {Code::DuplicateName, by("adam(lr = 1, lr = <<2>>)"),
+       "two arguments for parameter \"lr\"", ""},
+      {Code::MissingArgument, by("<<sgd>>"), "\"lr\"", "sgd(lr = ...)"},
+      {Code::UnknownOptimizer, by("<<adm>>(lr = 0.1)"), "no optimizer \"adm\"",
+       "did you mean \"adam\""},
+      {Code::UnknownOptimizer, by("<<AdamW>>(lr = 0.1)"),
+       "no optimizer \"AdamW\"", "did you mean \"adamw\"?"},
+      {Code::UnknownOptimizer, by("<<rmsprop>>(lr = 0.1)"),
+       "no optimizer \"rmsprop\"", "meshc explain adam"},
+      {Code::UnknownOptimizer, by("<<0.1>>"),
+       "expected an optimizer such as sgd(lr = 0.1)", ""},
+      {Code::UnknownOptimizer, by("<<relu>>(x = 0.1)"),
+       "\"relu\" is no optimizer", "a parameter of the model and its gradient"},
+      {Code::AssertFails, by("<<adam(lr = -1)>>"), "\"adam\" asserts lr >= 0",
+       "\"lr\" is -1"},
+      {Code::AssertFails, by("<<adam(beta2 = 1)>>"), "beta2 < 1",
+       "\"beta2\" is 1"},
+      {Code::AssertFails, by("<<adam(epsilon = 0)>>"), "epsilon >= 1.2e-38",
+       ""},
+      {Code::AssertFails, by("sgd(lr = <<warmup(0)>>)"),
+       "\"warmup\" asserts steps > 0", "\"steps\" is 0"},
+      {Code::AssertFails, by("sgd(lr = <<cosine(5, 5)>>)"), "last > first",
+       "\"first\" is 5"},
+      {Code::WrongKind, by("sgd(lr = warmup(<<step>>))"),
+       "\"steps\" of \"warmup\" is a number, found a tensor", ""},
+      {Code::UnknownName, value("f32(<<step>>)"), "\"step\" is not defined",
+       "for optimizers and their hyper-parameters"},
+      // What an optimizer is.
+      {Code::WrongUpdate, own("return sum(w - lr * g)", "<<mine(lr = 0.1)>>"),
+       "parameter \"w\" is f32[in, out], and f32 after the step", ""},
+      {Code::WrongUpdate, own("return lr", "<<mine(lr = 0.1)>>"),
+       "parameter \"w\" is f32[in, out], and f32 after the step", ""},
+      {Code::WrongUpdate, own("return g > lr", "<<mine(lr = 0.1)>>"),
+       "parameter \"w\" is f32[in, out], and bool[in, out] after the step", ""},
+      {Code::UnusedGradient, own("return w - lr * w", "<<mine(lr = 0.1)>>"),
+       "parameter \"w\" gets a value that nothing of its gradient is in",
+       "for parameter \"w\""},
+      {Code::WrongNumberOfValues,
+       own("return w - lr * g, g", "<<mine(lr = 0.1)>>"),
+       "\"mine\" gives 2 values", ""},
+      {Code::MisplacedStatement,
+       own("param <<p>>: f32 = 0\n  return w - lr * p * g", "mine(lr = 0.1)"),
+       "an optimizer has no parameters of its own", "is state"},
+      {Code::StateNeverSet,
+       own("state <<v>>: [dims(w)] = 0\n  return w - lr * (g + v)",
+           "mine(lr = 0.1)"),
+       "no training step sets state \"mine/v/w\"", "set it by \"v = ...\""},
+      {Code::CarriedTypeChanges,
+       own("state v: [dims(w)] = 0\n  <<v>> = sum(g)\n  return w - lr * v",
+           "mine(lr = 0.1)"),
+       "state \"mine/v/w\" is f32[in, out], and f32 after the step", ""},
+      {Code::UnknownDim,
+       own("state v: [<<inn>>] = 0\n  v = g\n  return w - lr * v",
+           "mine(lr = 0.1)"),
+       "no dimension \"inn\"", "did you mean \"in\""},
+      {Code::RecursiveFunction,
+       own("return <<mine(w, g, lr)>>", "mine(lr = 0.1)"),
+       "\"mine\" calls itself", ""},
+      {Code::UnknownElementType,
+       model("  state a: <<[in]>> = 0\n  output o = sum(x)"),
+       "expected an element type", "has the elements of the parameter"},
+      {Code::UnknownName, own("return w - lr * g * <<wide>>", "mine(lr = 0.1)"),
+       "\"wide\" is not defined", "for parameter \"w\""},
+      {Code::InvalidSetting,
+       own("let two = largest(dims(w), <<3>>)\n  return w - lr * g",
+           "mine(lr = 0.1)"),
+       "3 of 2 dims", ""},
+  };
+}
