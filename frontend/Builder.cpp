@@ -62,6 +62,8 @@ mlir::Location BuilderState::getLocation(const Where &where) const {
   // An update is told where its parameter is declared.
   if (update)
     return update->location;
+  if (ofUpdates)
+    return *ofUpdates;
   if (where.file.empty())
     return mlir::UnknownLoc::get(context);
   return withSpan(context, {where.file, where.line, where.column, where.endLine,

@@ -191,6 +191,13 @@ struct DataSpec {
   std::vector<std::string> columns;
 };
 
+/// An output that the gradients of some parameters are of.
+struct ObjectiveSpec {
+  std::string output;
+  std::vector<std::string> parameters;
+  Where where = {};
+};
+
 /// Without an optimizer, epochs and steps it says no more than what gradients
 /// are of.
 struct TrainingSpec {
@@ -201,6 +208,8 @@ struct TrainingSpec {
   int64_t epochs = 0;
   int64_t steps = 0; ///< 0: epochs decide
   Where minimizeWhere = {};
+  /// Of parameters whose gradients are of another output than `minimize`.
+  std::vector<ObjectiveSpec> others = {};
 };
 
 /// In which floats a program computes what it declares as f32.
@@ -291,6 +300,12 @@ public:
   void beginUpdates();
   /// The model's parameters, in the order in which they are declared.
   std::vector<std::string> getParameters() const;
+  /// Bounds gradients, before updates are built: where all of these parameters'
+  /// gradients together have a norm above `limit`, they are scaled down to it.
+  void clipNorm(const std::vector<std::string> &parameters, double limit,
+                const Where &where = MESHC_HERE);
+  /// Each element of a gradient lies in [-limit, limit].
+  void clipValue(double limit);
   /// A parameter and its gradient, of the same type: in an iteration of the
   /// loops that the model declares it in, if there are.
   struct Update {

@@ -116,33 +116,45 @@ void BuilderState::finishRules() {
   }
 }
 
+void BuilderState::checkObjective(const std::string &name, const Where &where) {
+  auto output = outputs.find(name);
+  if (output == outputs.end()) {
+    fail(Code::UnknownOutput, where,
+         fmt::format("the model has no output \"{}\" to minimize", name))
+        .suggestion = layout::findNearest(name, getKeys(outputs));
+    return;
+  }
+  const Tensor value = output->second.value;
+  if (!value)
+    return;
+  std::string type = toString(value.getElementType(), value.getDims());
+  if (!value.getDims().empty())
+    fail(Code::OutputNotScalar, where,
+         fmt::format("the output to minimize is a scalar, \"{}\" is {}", name,
+                     type))
+        .related.push_back({output->second.where, "defined here"});
+  else if (!isFloat(value.getElementType()))
+    fail(Code::OutputNotFloat, where,
+         fmt::format("the output to minimize has float elements, \"{}\" is {}",
+                     name, type))
+        .related.push_back({output->second.where, "defined here"});
+}
+
 void BuilderState::finishTraining() {
   mlir::Location location = getLocation(trainingWhere);
-  const Where &minimizeWhere = training->minimizeWhere.file.empty()
-                                   ? trainingWhere
-                                   : training->minimizeWhere;
-  auto output = outputs.find(training->minimize);
-  if (training->minimize.empty()) {
+  if (training->minimize.empty())
     fail(Code::MissingMinimize, trainingWhere,
          "training without an output to minimize");
-  } else if (output == outputs.end()) {
-    fail(Code::UnknownOutput, minimizeWhere,
-         fmt::format("the model has no output \"{}\" to minimize",
-                     training->minimize))
-        .suggestion = layout::findNearest(training->minimize, getKeys(outputs));
-  } else if (Tensor value = output->second.value) {
-    std::string type = toString(value.getElementType(), value.getDims());
-    if (!value.getDims().empty())
-      fail(Code::OutputNotScalar, minimizeWhere,
-           fmt::format("the output to minimize is a scalar, \"{}\" is {}",
-                       training->minimize, type))
-          .related.push_back({output->second.where, "defined here"});
-    else if (!isFloat(value.getElementType()))
-      fail(Code::OutputNotFloat, minimizeWhere,
-           fmt::format("the output to minimize has float elements, \"{}\" is "
-                       "{}",
-                       training->minimize, type))
-          .related.push_back({output->second.where, "defined here"});
+  else
+    checkObjective(training->minimize, training->minimizeWhere.file.empty()
+                                           ? trainingWhere
+                                           : training->minimizeWhere);
+  for (const ObjectiveSpec &other : training->others) {
+    checkObjective(other.output, other.where);
+    llvm::SmallVector<llvm::StringRef> names(other.parameters.begin(),
+                                             other.parameters.end());
+    nd::ObjectiveOp::create(declarations, getLocation(other.where),
+                            other.output, declarations.getStrArrayAttr(names));
   }
   if (training->optimizer.empty() && !training->epochs && !training->steps) {
     nd::ObjectiveOp::create(declarations, location, training->minimize,
@@ -152,7 +164,6 @@ void BuilderState::finishTraining() {
   if (!failed && getParameters().empty())
     fail(Code::NothingToOptimize, trainingWhere,
          "the model to train has no parameters");
-
   nd::TrainingOp::create(declarations, location, training->minimize,
                          training->optimizer, uint64_t(training->epochs),
                          uint64_t(training->steps));

@@ -142,6 +142,15 @@ struct BuilderState {
   /// In the order in which they are declared.
   std::vector<std::string> getParameters() const;
   nd::ProgramOp updates; ///< null as long as nobody builds them
+  /// Where what is built in them is told, beside the updates of parameters.
+  std::optional<mlir::Location> ofUpdates;
+  Tensor gradientFactor;              ///< of all gradients; null: 1
+  std::optional<double> gradientLimit; ///< of each element's size
+  /// The gradient of a parameter, of all iterations.
+  Tensor readGradient(const std::string &parameter, const Where &where);
+  /// Bounded as clipNorm and clipValue say.
+  Tensor clip(Tensor gradient, const Where &where);
+  void checkObjective(const std::string &output, const Where &where);
   Tensor stepNumber;
   /// Whether x can be converted to the elements of what it is computed with:
   /// in updates, if it is made of numbers and the step alone.

@@ -31,6 +31,70 @@ std::vector<std::string> BuilderState::getParameters() const {
   return names;
 }
 
+Tensor BuilderState::readGradient(const std::string &parameter,
+                                  const Where &where) {
+  const Declared &known = modelVariables.find(parameter)->second;
+  mlir::Value value = nd::GradientOp::create(
+      operations, getLocation(where),
+      mlir::Type(variables.find(parameter)->second.getTensorType()), parameter);
+  return addNode(value, known.value.getElementType(),
+                 {known.value.getDims().begin(), known.value.getDims().end()},
+                 where);
+}
+
+void Builder::clipNorm(const std::vector<std::string> &parameters, double limit,
+                       const Where &where) {
+  BuilderState &self = *state;
+  self.operations.setInsertionPointToEnd(&self.updates.getBody().front());
+  self.ofUpdates = withName(
+      withPhase(self.getLocation(where), nd::Phase::Update), "clip", "norm");
+  Tensor squares;
+  for (const std::string &parameter : parameters) {
+    Tensor gradient = self.readGradient(parameter, where);
+    const std::vector<Dim> all(gradient.getDims().begin(),
+                               gradient.getDims().end());
+    Tensor square =
+        cast(mul(gradient, gradient, where), ElementType::F32, where);
+    Tensor sum =
+        all.empty() ? square : reduce(Reduction::Sum, square, all, where);
+    squares = squares ? add(squares, sum, where) : sum;
+  }
+  auto number = [&](double value) {
+    return constant(value, ElementType::F32, where);
+  };
+  self.gradientFactor = minimum(
+      number(1), div(number(limit), sqrt(squares, where), where), where);
+  self.ofUpdates.reset();
+}
+
+void Builder::clipValue(double limit) { state->gradientLimit = limit; }
+
+Tensor BuilderState::clip(Tensor gradient, const Where &where) {
+  const ElementType element = gradient.getElementType();
+  const std::vector<Dim> dims(gradient.getDims().begin(),
+                              gradient.getDims().end());
+  auto number = [&](double value) {
+    return nd::ConstantOp::create(
+        operations, getLocation(where), getType(element, {}),
+        mlir::cast<mlir::TypedAttr>(
+            mlir::Attribute(mlir::FloatAttr::get(getType(element), value))));
+  };
+  if (gradientFactor) {
+    Tensor factor = gradientFactor;
+    if (factor.getElementType() != element)
+      factor = create<nd::CastOp>(where, element, {}, getValue(factor));
+    gradient = create<nd::MulOp>(where, element, dims, getValue(gradient),
+                                 getValue(factor));
+  }
+  if (gradientLimit) {
+    gradient = create<nd::MinimumOp>(where, element, dims, getValue(gradient),
+                                     number(*gradientLimit));
+    gradient = create<nd::MaximumOp>(where, element, dims, getValue(gradient),
+                                     number(-*gradientLimit));
+  }
+  return gradient;
+}
+
 /// "adam" of "adam(lr = 0.001)".
 static std::string getFunctionName(const std::string &call) {
   return call.substr(0, call.find('('));
@@ -67,8 +131,7 @@ Builder::Update Builder::beginUpdate(const std::string &parameter,
   const mlir::Type type = variable.getTensorType();
   const Tensor whole = add(
       nd::ReadOp::create(self.operations, variable.getLoc(), type, parameter));
-  Tensor gradient =
-      add(nd::GradientOp::create(self.operations, location, type, parameter));
+  Tensor gradient = self.readGradient(parameter, where);
   self.declared.try_emplace(
       parameter,
       BuilderState::Declared{nd::VariableRole::Parameter, whole, known.where});
@@ -80,7 +143,7 @@ Builder::Update Builder::beginUpdate(const std::string &parameter,
     gradient = self.slice(self.loops.back(), gradient, where);
   }
   self.update->gradient = gradient;
-  return {self.sliceVariable(whole, where), gradient};
+  return {self.sliceVariable(whole, where), self.clip(gradient, where)};
 }
 
 void Builder::endUpdate(Tensor next, const Where &where) {

@@ -45,3 +45,26 @@ std::string layout::findNearest(std::string_view name,
   }
   return nearest;
 }
+
+bool meshc::layout::fitsPattern(std::string_view pattern,
+                                std::string_view name) {
+  size_t i = 0, j = 0;
+  size_t star = std::string_view::npos, retry = 0;
+  while (j < name.size()) {
+    if (i < pattern.size() && pattern[i] == '*') {
+      star = i++;
+      retry = j;
+    } else if (i < pattern.size() && pattern[i] == name[j]) {
+      ++i;
+      ++j;
+    } else if (star != std::string_view::npos) {
+      i = star + 1;
+      j = ++retry;
+    } else {
+      return false;
+    }
+  }
+  while (i < pattern.size() && pattern[i] == '*')
+    ++i;
+  return i == pattern.size();
+}

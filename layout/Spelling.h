@@ -14,6 +14,10 @@ namespace meshc::layout {
 std::string findNearest(std::string_view name,
                         std::span<const std::string> candidates);
 
+/// Whether a name is what the pattern says, in which '*' stands for anything,
+/// nothing and "/" included. Linear, but for the place of the last '*'.
+bool fitsPattern(std::string_view pattern, std::string_view name);
+
 } // namespace meshc::layout
 
 #endif

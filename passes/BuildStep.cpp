@@ -114,36 +114,40 @@ private:
 /// Appends gradients and updates to `program`: the model for training.
 static LogicalResult appendUpdates(ProgramOp program, TrainingOp training,
                                    ProgramOp update) {
-  FailureOr<Value> minimized =
-      findMinimized(program, training.getMinimize(), training.getLoc());
-  if (failed(minimized))
-    return failure();
+  auto module = program->getParentOfType<ModuleOp>();
+  llvm::StringSet<> updated;
+  for (auto gradient : update.getOps<GradientOp>())
+    updated.insert(gradient.getVariable());
   SmallVector<GradientSource> parameters;
   for (GradientSource &source : findGradientSources(program))
-    if (source.isParameter)
+    if (source.isParameter && updated.contains(source.name))
       parameters.push_back(std::move(source));
   std::optional<LossScale> lossScale = LossScale::create(program);
-  FailureOr<SmallVector<Value>> gradients =
-      appendGradients(program, *minimized, parameters,
-                      lossScale ? lossScale->getScale() : Value());
+  const SmallVector<ObjectiveGroup> groups = groupByObjective(
+      module, {training.getMinimize().str(), training.getLoc()}, parameters);
+  FailureOr<SmallVector<Value>> gradients = appendGradients(
+      program, groups, parameters, lossScale ? lossScale->getScale() : Value());
   if (failed(gradients))
     return failure();
 
-  const SymbolTable variables(program->getParentOfType<ModuleOp>());
+  const SymbolTable variables(module);
   Updates updates(update, program);
   llvm::StringMap<Value> byName;
   SmallVector<Value> scaled;
-  for (auto [parameter, gradient] : llvm::zip_equal(parameters, *gradients)) {
-    byName[parameter.name] = gradient;
-    if (gradient) {
-      scaled.push_back(gradient);
-      continue;
+  for (const ObjectiveGroup &group : groups)
+    for (size_t place : group.sources) {
+      const GradientSource &parameter = parameters[place];
+      if (Value gradient = (*gradients)[place]) {
+        byName[parameter.name] = gradient;
+        continue;
+      }
+      updates.leaveAlone(variables.lookup<VariableOp>(parameter.name));
+      emitWarning(parameter.loc)
+          << "parameter \"" << parameter.name << "\" does not influence \""
+          << group.minimize << "\": it stays as it starts";
     }
-    updates.leaveAlone(variables.lookup<VariableOp>(parameter.name));
-    emitWarning(parameter.loc)
-        << "parameter \"" << parameter.name << "\" does not influence \""
-        << training.getMinimize() << "\": it stays as it starts";
-  }
+  llvm::copy_if(*gradients, std::back_inserter(scaled),
+                [](Value gradient) { return bool(gradient); });
   updates.append([&](StringRef parameter) {
     Value gradient = byName.lookup(parameter);
     return lossScale ? lossScale->unscale(gradient) : gradient;

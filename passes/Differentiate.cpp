@@ -71,34 +71,65 @@ struct Differentiate : meshc::impl::DifferentiateBase<Differentiate> {
       return signalPassFailure();
     }
     auto training = module.lookupSymbol<ProgramOp>("training");
-    if (failed(differentiate(forward, "gradient", objective.minimize,
-                             objective.loc)) ||
-        (training && failed(differentiate(training, "training_gradient",
-                                          objective.minimize, objective.loc))))
+    if (failed(differentiate(forward, "gradient", objective)) ||
+        (training &&
+         failed(differentiate(training, "training_gradient", objective))))
       signalPassFailure();
   }
 
+  /// Which gradients are of which output: all of one that was asked for, else
+  /// each parameter of its own. Of an input nobody says, where there are
+  /// several.
+  FailureOr<SmallVector<ObjectiveGroup>>
+  group(const Objective &objective, ArrayRef<GradientSource> sources) {
+    SmallVector<ObjectiveGroup> groups;
+    if (output.empty()) {
+      groups = groupByObjective(getOperation(), objective, sources);
+    } else {
+      groups.push_back({objective.minimize, objective.loc});
+      llvm::append_range(groups.front().sources,
+                         llvm::seq<size_t>(0, sources.size()));
+    }
+    const bool hasSeveral = groups.size() > 1;
+    for (const GradientSource &source : sources)
+      if (hasSeveral && !source.isParameter)
+        return emitError(objective.loc)
+                   << "several outputs are minimized: of which one is the "
+                      "gradient by input \""
+                   << source.name << "\" wanted?",
+               failure();
+    // Of an output that no source is of, nothing is asked.
+    llvm::erase_if(groups, [&](const ObjectiveGroup &group) {
+      return group.sources.empty() && hasSeveral;
+    });
+    return groups;
+  }
+
   LogicalResult differentiate(ProgramOp forward, StringRef name,
-                              StringRef minimized, Location loc) {
+                              const Objective &objective) {
     OpBuilder builder(forward->getContext());
     builder.setInsertionPointAfter(forward);
     auto program = cast<ProgramOp>(builder.clone(*forward));
     program.setSymName(name);
 
-    FailureOr<Value> value = findMinimized(program, minimized, loc);
-    if (failed(value))
-      return failure();
     FailureOr<SmallVector<GradientSource>> sources =
-        choose(findGradientSources(program), wanted, loc);
+        choose(findGradientSources(program), wanted, objective.loc);
     if (failed(sources))
       return failure();
+    FailureOr<SmallVector<ObjectiveGroup>> groups = group(objective, *sources);
+    if (failed(groups))
+      return failure();
     std::optional<LossScale> lossScale = LossScale::create(program);
-    FailureOr<SmallVector<Value>> gradients = appendGradients(
-        program, *value, *sources, lossScale ? lossScale->getScale() : Value());
+    FailureOr<SmallVector<Value>> gradients =
+        appendGradients(program, *groups, *sources,
+                        lossScale ? lossScale->getScale() : Value());
     if (failed(gradients))
       return failure();
     if (lossScale) {
-      lossScale->search(*value, *gradients);
+      SmallVector<Value> outputs;
+      for (const ObjectiveGroup &group : *groups)
+        outputs.push_back(*findMinimized(program, group.minimize, group.loc));
+      lossScale->search(outputs, *gradients);
       for (Value &gradient : *gradients)
         gradient = lossScale->unscale(gradient);
     }

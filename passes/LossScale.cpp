@@ -131,7 +131,7 @@ Value LossScale::buildHalved() {
                            splat(lowestScale));
 }
 
-void LossScale::search(Value output, ArrayRef<Value> gradients) {
+void LossScale::search(ArrayRef<Value> outputs, ArrayRef<Value> gradients) {
   builder.setInsertionPointToEnd(&program.getBody().front());
   loc = withName(withPhase(loc, Phase::Backward), scope, overflowName);
   SmallVector<Value> given;
@@ -140,7 +140,7 @@ void LossScale::search(Value output, ArrayRef<Value> gradients) {
   Value isGood = buildIsFinite(given);
   Value mayHalve =
       CompareOp::create(builder, loc, Predicate::Gt, scale, splat(lowestScale));
-  Value isNumber = buildIsFinite(output);
+  Value isNumber = buildIsFinite(outputs);
   Value repeats =
       AndOp::create(builder, loc, NotOp::create(builder, loc, isGood),
                     AndOp::create(builder, loc, mayHalve, isNumber));

@@ -39,10 +39,11 @@ public:
 
   /// Appends what has an evaluation find the largest scale that its
   /// `gradients`, scaled, null or not, fit: if one of them has an element that
-  /// is no finite number although `output`, the value they are of, is one, the
-  /// scale is halved. The output "fp16/retry", i32, is then 1: the program is
-  /// to run again on the same values. At the lowest scale it is 0.
-  void search(mlir::Value output, llvm::ArrayRef<mlir::Value> gradients);
+  /// is no finite number although all `outputs`, the values they are of, are,
+  /// the scale is halved. The output "fp16/retry", i32, is then 1: the program
+  /// is to run again on the same values. At the lowest scale it is 0.
+  void search(llvm::ArrayRef<mlir::Value> outputs,
+              llvm::ArrayRef<mlir::Value> gradients);
 
 private:
   LossScale(nd::ProgramOp program, nd::PrecisionOp precision);

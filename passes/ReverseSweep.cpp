@@ -3,7 +3,6 @@
 #include "dialect/GradientBuilder.h"
 #include "dialect/Locations.h"
 #include "dialect/ProgramWalk.h"
-#include "layout/Spelling.h"
 #include "passes/LoopResiduals.h"
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -13,82 +12,6 @@
 using namespace mlir;
 using namespace meshc;
 using namespace meshc::nd;
-
-SmallVector<GradientSource> meshc::findGradientSources(ProgramOp program) {
-  SmallVector<GradientSource> sources;
-  llvm::StringMap<size_t> parameters, inputs;
-  auto module = program->getParentOfType<ModuleOp>();
-  for (auto variable : module.getOps<VariableOp>()) {
-    if (variable.getRole() != VariableRole::Parameter)
-      continue;
-    parameters[variable.getSymName()] = sources.size();
-    sources.push_back({variable.getSymName(),
-                       /*isParameter=*/true,
-                       {},
-                       variable.getTensorType(),
-                       variable.getLoc()});
-  }
-  for (Operation *op : getOperations(program)) {
-    auto entry = dyn_cast<BorderOpInterface>(op);
-    if (!entry || entry.isExit())
-      continue;
-    StringRef name = entry.getBorderName();
-    NamedTensorType type = entry.getGlobalType();
-    if (entry.isVariable()) {
-      auto known = parameters.find(name);
-      if (known != parameters.end())
-        sources[known->second].reads.push_back(entry.getBorderValue());
-    } else if (isa<FloatType>(type.getElementType())) {
-      auto [known, isFirst] = inputs.try_emplace(name, sources.size());
-      if (isFirst)
-        sources.push_back(
-            {name, /*isParameter=*/false, {}, type, entry->getLoc()});
-      sources[known->second].reads.push_back(entry.getBorderValue());
-    }
-  }
-  return sources;
-}
-
-Objective meshc::findObjective(ModuleOp module) {
-  for (auto training : module.getOps<TrainingOp>())
-    return {training.getMinimize().str(), training.getLoc()};
-  for (auto objective : module.getOps<ObjectiveOp>())
-    return {objective.getMinimize().str(), objective.getLoc()};
-  Objective found{"", module.getLoc()};
-  if (auto forward = module.lookupSymbol<ProgramOp>("forward"))
-    for (auto output : forward.getOps<OutputOp>()) {
-      NamedTensorType type = output.getValue().getType();
-      if (type.getRank() != 0 || !isa<FloatType>(type.getElementType()))
-        continue;
-      found.candidates.push_back(output.getName());
-      found.loc = output.getLoc();
-    }
-  if (found.candidates.size() == 1)
-    found.minimize = found.candidates.front().str();
-  return found;
-}
-
-FailureOr<Value> meshc::findMinimized(ProgramOp program, StringRef name,
-                                      Location loc) {
-  std::vector<std::string> known;
-  for (auto output : program.getOps<OutputOp>()) {
-    known.push_back(output.getName().str());
-    if (output.getName() != name)
-      continue;
-    NamedTensorType type = output.getValue().getType();
-    if (type.getRank() == 0 && isa<FloatType>(type.getElementType()))
-      return Value(output.getValue());
-    emitError(loc) << "only a scalar of floats can be minimized, and output \""
-                   << name << "\" is " << type.withoutSharding();
-    return failure();
-  }
-  InFlightDiagnostic error = emitError(loc) << "there is no output \"" << name
-                                            << "\" to minimize";
-  std::string nearest = layout::findNearest(name.str(), known);
-  if (!nearest.empty())
-    error << "; did you mean \"" << nearest << "\"?";
-  return failure();
-}
 
 namespace {
 /// One walk backwards over a program, and over the regions of its loops.
@@ -568,5 +491,27 @@ meshc::appendGradients(ProgramOp program, Value output,
     if (gradient)
       gradient = sweep.widen(gradient);
   sweep.eraseUnused(gradients);
+  return gradients;
+}
+
+FailureOr<SmallVector<Value>>
+meshc::appendGradients(ProgramOp program, ArrayRef<ObjectiveGroup> groups,
+                       ArrayRef<GradientSource> sources, Value scale) {
+  SmallVector<Value> gradients(sources.size());
+  for (const ObjectiveGroup &group : groups) {
+    FailureOr<Value> minimized =
+        findMinimized(program, group.minimize, group.loc);
+    if (failed(minimized))
+      return failure();
+    SmallVector<GradientSource> own;
+    for (size_t place : group.sources)
+      own.push_back(sources[place]);
+    FailureOr<SmallVector<Value>> found =
+        appendGradients(program, *minimized, own, scale);
+    if (failed(found))
+      return failure();
+    for (auto [place, gradient] : llvm::zip_equal(group.sources, *found))
+      gradients[place] = gradient;
+  }
   return gradients;
 }

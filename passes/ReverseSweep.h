@@ -1,40 +1,9 @@
 #ifndef MESHC_PASSES_REVERSESWEEP_H
 #define MESHC_PASSES_REVERSESWEEP_H
 
-#include "dialect/ND.h"
+#include "passes/Objectives.h"
 
 namespace meshc {
-
-/// Something a program can be differentiated by: a parameter or a float input.
-struct GradientSource {
-  llvm::StringRef name;
-  bool isParameter;
-  /// Every value that reads it: gradients of all of them add up.
-  llvm::SmallVector<mlir::Value> reads;
-  nd::NamedTensorType type;
-  mlir::Location loc;
-};
-
-/// The parameters of the module, in its order, then the float inputs of
-/// `program` in the order of first use. A parameter that the program never
-/// reads has no reads.
-llvm::SmallVector<GradientSource> findGradientSources(nd::ProgramOp program);
-
-/// The output that gradients of a module are of, and where that is said: what
-/// the training recipe or nd.objective minimizes, else the one output of
-/// @forward that is a float scalar. Without either, `minimize` is empty and
-/// `candidates` are all such outputs.
-struct Objective {
-  std::string minimize;
-  mlir::Location loc;
-  llvm::SmallVector<llvm::StringRef> candidates = {};
-};
-Objective findObjective(mlir::ModuleOp module);
-
-/// The value that `program` gives out as `name`, if it is a float scalar. An
-/// error at `loc` otherwise, with a suggestion for a name nobody knows.
-mlir::FailureOr<mlir::Value>
-findMinimized(nd::ProgramOp program, llvm::StringRef name, mlir::Location loc);
 
 /// Appends to `program` the gradient of `output`, a float scalar of it, with
 /// respect to each of `sources`, in reverse mode: one walk from the last
@@ -55,6 +24,12 @@ findMinimized(nd::ProgramOp program, llvm::StringRef name, mlir::Location loc);
 mlir::FailureOr<llvm::SmallVector<mlir::Value>>
 appendGradients(nd::ProgramOp program, mlir::Value output,
                 llvm::ArrayRef<GradientSource> sources, mlir::Value scale = {});
+
+/// The same with an output for each group of sources, all gradients at the
+/// values that the sources have. An error if an output is no float scalar.
+mlir::FailureOr<llvm::SmallVector<mlir::Value>>
+appendGradients(nd::ProgramOp program, llvm::ArrayRef<ObjectiveGroup> groups,
+                llvm::ArrayRef<GradientSource> sources, mlir::Value scale);
 
 } // namespace meshc
 

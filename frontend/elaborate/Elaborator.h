@@ -243,19 +243,44 @@ private:
   std::optional<int64_t> getCount(const ast::Setting &setting);
 
   // What becomes of parameters (Optimizers.cpp).
-  /// An optimizer of a train block.
+  /// An optimizer of a train block, and the setting that calls it.
   struct Optimizer {
     const ast::CallExpr *call;
     const ast::Function *function;
+    const ast::Setting *setting;
+  };
+  /// What a train block says of parameters: settings that may stand there
+  /// several times.
+  struct Recipe {
+    std::vector<Optimizer> optimizers;
+    std::vector<const ast::Setting *> minimized, frozen;
+    const ast::Setting *clip = nullptr;
   };
   /// The optimizer that a setting calls; nothing after an error.
-  std::optional<Optimizer> getOptimizer(const ast::Expr &setting);
+  std::optional<Optimizer> getOptimizer(const ast::Setting &setting);
   void reportUnknownOptimizer(const ast::Name &name);
   /// "adam(lr = 0.001, beta1 = 0.9)", with the numbers that are known.
   std::string describeOptimizer(const Optimizer &optimizer);
-  /// Elaborates the optimizer for each parameter.
-  void buildUpdates(const Optimizer &optimizer);
+  /// Whether a parameter is called so.
+  bool checkPattern(const ast::StringExpr &pattern);
+  /// Whether lines that freeze name parameters.
+  bool checkFrozen(const std::vector<const ast::Setting *> &lines);
+  /// Checks that one setting of `lines` at most is for all parameters, and that
+  /// each pattern is the name of one.
+  bool checkPatterns(const std::vector<const ast::Setting *> &lines);
+  /// The first of `lines` that is for a parameter: by a pattern, else the one
+  /// without. Null: none.
+  static const ast::Setting *
+  findLine(const std::vector<const ast::Setting *> &lines,
+           std::string_view parameter);
+  /// Which parameters the outputs behind the first are minimized for.
+  std::vector<ObjectiveSpec> getObjectives(const Recipe &recipe);
+  /// Elaborates the optimizers of all parameters that are not frozen.
+  void buildUpdates(const Recipe &recipe);
   void buildUpdate(const Optimizer &optimizer, const std::string &parameter);
+  /// Bounds the gradients of these parameters.
+  void buildClip(const ast::Setting &clip,
+                 const std::vector<std::string> &parameters);
 
   // Expressions (Expressions.cpp).
   Value evaluate(const ast::Expr &expr);

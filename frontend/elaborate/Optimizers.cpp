@@ -5,6 +5,9 @@
 #include "frontend/syntax/ForeignNames.h"
 #include "layout/Spelling.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -43,18 +46,19 @@ void Elaborator::reportUnknownOptimizer(const ast::Name &name) {
 }
 
 std::optional<Elaborator::Optimizer>
-Elaborator::getOptimizer(const ast::Expr &setting) {
+Elaborator::getOptimizer(const ast::Setting &setting) {
+  const ast::Expr &value = *setting.value;
   const ast::CallExpr *call = nullptr;
-  if (setting.kind == ExprKind::Call) {
-    call = static_cast<const ast::CallExpr *>(&setting);
-  } else if (setting.kind == ExprKind::Name) {
-    const auto &name = static_cast<const ast::NameExpr &>(setting);
+  if (value.kind == ExprKind::Call) {
+    call = static_cast<const ast::CallExpr *>(&value);
+  } else if (value.kind == ExprKind::Name) {
+    const auto &name = static_cast<const ast::NameExpr &>(value);
     call = optimizerCalls
                .emplace_back(std::make_unique<ast::CallExpr>(
-                   setting.span, ast::Name{name.name, setting.span}))
+                   value.span, ast::Name{name.name, value.span}))
                .get();
   } else {
-    error(Code::UnknownOptimizer, setting.span,
+    error(Code::UnknownOptimizer, value.span,
           "expected an optimizer such as sgd(lr = 0.1)");
     return std::nullopt;
   }
@@ -67,7 +71,7 @@ Elaborator::getOptimizer(const ast::Expr &setting) {
     }
   const ast::Function *function = findFunction(call->callee.text);
   if (function && isOptimizer(*function))
-    return Optimizer{call, function};
+    return Optimizer{call, function, &setting};
   reportUnknownOptimizer(call->callee);
   return std::nullopt;
 }
@@ -95,14 +99,139 @@ std::string Elaborator::describeOptimizer(const Optimizer &optimizer) {
                      fmt::join(hyper, ", "));
 }
 
-void Elaborator::buildUpdates(const Optimizer &optimizer) {
+//===----------------------------------------------------------------------===//
+// For which parameters
+//===----------------------------------------------------------------------===//
+
+bool Elaborator::checkPattern(const ast::StringExpr &pattern) {
+  const std::vector<std::string> parameters = builder.getParameters();
+  if (std::ranges::any_of(parameters, [&](const std::string &name) {
+        return layout::fitsPattern(pattern.value, name);
+      }))
+    return true;
+  error(Code::UnknownParameter, pattern.span,
+        fmt::format("no parameter is called \"{}\"", pattern.value))
+      .didYouMean(layout::findNearest(pattern.value, parameters));
+  return false;
+}
+
+bool Elaborator::checkPatterns(const std::vector<const ast::Setting *> &lines) {
+  const ast::Setting *general = nullptr;
+  bool isValid = true;
+  for (const ast::Setting *line : lines) {
+    if (line->patterns.empty() && std::exchange(general, line)) {
+      error(Code::DuplicateName, line->name.span,
+            fmt::format("\"{}\" is set twice", line->name.text))
+          .help(fmt::format("say for which parameters: {} ... for \"layer/*\"",
+                            line->name.text));
+      isValid = false;
+    }
+    for (const ast::StringExpr &pattern : line->patterns)
+      isValid &= checkPattern(pattern);
+  }
+  return isValid;
+}
+
+const ast::Setting *
+Elaborator::findLine(const std::vector<const ast::Setting *> &lines,
+                     std::string_view parameter) {
+  const ast::Setting *general = nullptr;
+  for (const ast::Setting *line : lines) {
+    if (line->patterns.empty())
+      general = line;
+    for (const ast::StringExpr &pattern : line->patterns)
+      if (layout::fitsPattern(pattern.value, parameter))
+        return line;
+  }
+  return general;
+}
+
+std::vector<ObjectiveSpec> Elaborator::getObjectives(const Recipe &recipe) {
+  const std::vector<const ast::Setting *> &lines = recipe.minimized;
+  if (!checkPatterns(lines) || lines.size() == 1)
+    return {};
+  std::vector<ObjectiveSpec> others;
+  for (const ast::Setting *line : lines)
+    others.push_back(
+        {std::string(static_cast<const ast::NameExpr &>(*line->value).name),
+         {},
+         getWhere(line->value->span)});
+  for (const std::string &parameter : builder.getParameters())
+    if (const ast::Setting *line = findLine(lines, parameter))
+      others[size_t(std::ranges::find(lines, line) - lines.begin())]
+          .parameters.push_back(parameter);
+  others.erase(others.begin());
+  return others;
+}
+
+bool Elaborator::checkFrozen(const std::vector<const ast::Setting *> &lines) {
+  for (const ast::Setting *line : lines) {
+    if (line->value->kind != ExprKind::String || !line->patterns.empty()) {
+      error(Code::WrongKind, line->value->span,
+            "expected the names of parameters")
+          .help("write freeze \"encoder/*\"");
+      return false;
+    }
+    if (!checkPattern(static_cast<const ast::StringExpr &>(*line->value)))
+      return false;
+  }
+  return true;
+}
+
+/// Whether one of the lines that freeze names the parameter.
+static bool isFrozen(const std::vector<const ast::Setting *> &lines,
+                     std::string_view parameter) {
+  return std::ranges::any_of(lines, [&](const ast::Setting *line) {
+    return layout::fitsPattern(
+        static_cast<const ast::StringExpr &>(*line->value).value, parameter);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Updates
+//===----------------------------------------------------------------------===//
+
+void Elaborator::buildUpdates(const Recipe &recipe) {
+  std::vector<const ast::Setting *> lines;
+  for (const Optimizer &optimizer : recipe.optimizers)
+    lines.push_back(optimizer.setting);
+  const std::vector<const ast::Setting *> &frozen = recipe.frozen;
+  if (!checkFrozen(frozen) || !checkPatterns(lines))
+    return;
+  std::vector<std::pair<std::string, const Optimizer *>> updates;
+  for (const std::string &parameter : builder.getParameters()) {
+    if (isFrozen(frozen, parameter))
+      continue;
+    const ast::Setting *line = findLine(lines, parameter);
+    if (!line) {
+      error(Code::UnknownOptimizer, lines.front()->name.span,
+            fmt::format("parameter \"{}\" has no optimizer", parameter))
+          .help("an optimizer without \"for\" is for the rest")
+          .help(fmt::format("freeze \"{}\" leaves it as it is", parameter));
+      return;
+    }
+    updates.emplace_back(parameter,
+                         &recipe.optimizers[size_t(
+                             std::ranges::find(lines, line) - lines.begin())]);
+  }
+  if (updates.empty() && !builder.getParameters().empty()) {
+    error(Code::NothingToOptimize, frozen.front()->name.span,
+          "all parameters are frozen: there is nothing to train");
+    return;
+  }
   training = true;
   builder.beginUpdates();
   reportBuildErrors({});
-  for (const std::string &parameter : builder.getParameters()) {
+  if (recipe.clip) {
+    std::vector<std::string> parameters;
+    for (const auto &[parameter, optimizer] : updates)
+      parameters.push_back(parameter);
+    buildClip(*recipe.clip, parameters);
+  }
+  for (const auto &[parameter, optimizer] : updates) {
     if (diagnostics.hasErrors() || mustStop())
       break;
-    buildUpdate(optimizer, parameter);
+    buildUpdate(*optimizer, parameter);
   }
   updated.reset();
 }
@@ -130,4 +259,37 @@ void Elaborator::buildUpdate(const Optimizer &optimizer,
   builder.endUpdate(next, where);
   reportBuildErrors({});
   frame = nullptr;
+}
+
+/// clip norm(1), clip value(0.5)
+void Elaborator::buildClip(const ast::Setting &clip,
+                           const std::vector<std::string> &parameters) {
+  const auto *call = clip.value->kind == ExprKind::Call
+                         ? static_cast<const ast::CallExpr *>(clip.value.get())
+                         : nullptr;
+  const std::string_view kind = call ? call->callee.text : "";
+  if ((kind != "norm" && kind != "value") || call->arguments.size() != 1 ||
+      call->arguments.front().name) {
+    error(Code::WrongKind, clip.value->span,
+          "expected what gradients are bounded by")
+        .help("write clip norm(1), for the norm of all gradients together, or "
+              "clip value(0.5), for each element");
+    return;
+  }
+  const ast::Expr &value = *call->arguments.front().value;
+  std::optional<Number> limit = evaluateNumber(value, "a bound of gradients");
+  if (!limit)
+    return;
+  const double bound = limit->toDouble();
+  if (!(bound > 0) || !std::isfinite(float(bound)) || float(bound) == 0) {
+    error(Code::InvalidSetting, value.span,
+          fmt::format("gradients are bounded by a positive number, found {}",
+                      toString(*limit)));
+    return;
+  }
+  if (kind == "norm")
+    builder.clipNorm(parameters, bound, getWhere(clip.value->span));
+  else
+    builder.clipValue(bound);
+  reportBuildErrors({});
 }

@@ -15,33 +15,46 @@ using ast::ExprKind;
 
 void Elaborator::buildTraining(const ast::Train &train) {
   TrainingSpec spec;
-  std::optional<Optimizer> optimizer;
+  Recipe recipe;
   std::map<std::string_view, Span> seen;
   bool isValid = true;
   for (const ast::Setting &setting : train.settings) {
     std::string_view name = setting.name.text;
     auto [first, isFirst] = seen.try_emplace(name, setting.name.span);
-    if (!isFirst) {
+    const bool isForSome =
+        name == "minimize" || name == "optimizer" || name == "freeze";
+    if (!setting.patterns.empty() && !isForSome) {
+      error(Code::InvalidSetting, setting.patterns.front().span,
+            fmt::format("\"{}\" is said for all parameters", name));
+      isValid = false;
+      continue;
+    }
+    if (!isFirst && !isForSome) {
       error(Code::DuplicateName, setting.name.span,
             fmt::format("\"{}\" is set twice", name))
           .alsoAt(first->second, "the first");
       continue;
     }
     if (name == "minimize") {
-      spec.minimizeWhere = getWhere(setting.value->span);
       if (setting.value->kind == ExprKind::Name) {
-        spec.minimize = std::string(
-            static_cast<const ast::NameExpr &>(*setting.value).name);
+        recipe.minimized.push_back(&setting);
         continue;
       }
       error(Code::WrongKind, setting.value->span,
             "expected the name of an output");
       isValid = false;
     } else if (name == "optimizer") {
-      optimizer = getOptimizer(*setting.value);
-      if (optimizer)
-        spec.optimizer = describeOptimizer(*optimizer);
+      std::optional<Optimizer> optimizer = getOptimizer(setting);
       isValid &= optimizer.has_value();
+      if (optimizer) {
+        spec.optimizer += (spec.optimizer.empty() ? "" : ", ") +
+                          describeOptimizer(*optimizer);
+        recipe.optimizers.push_back(*optimizer);
+      }
+    } else if (name == "freeze") {
+      recipe.frozen.push_back(&setting);
+    } else if (name == "clip") {
+      recipe.clip = &setting;
     } else if (name == "epochs" || name == "steps") {
       std::optional<int64_t> count = getCount(setting);
       isValid &= count.has_value();
@@ -51,7 +64,8 @@ void Elaborator::buildTraining(const ast::Train &train) {
         setPrecision(*setting.value);
     } else {
       static const std::string names[] = {"minimize", "optimizer", "epochs",
-                                          "steps", "precision"};
+                                          "steps",    "precision", "freeze",
+                                          "clip"};
       error(Code::UnknownSetting, setting.name.span,
             fmt::format("a train block has no setting \"{}\"", name))
           .didYouMean(layout::findNearest(name, names));
@@ -83,10 +97,19 @@ void Elaborator::buildTraining(const ast::Train &train) {
   }
   if (!isValid)
     return;
-  builder.training(std::move(spec), getWhere(train.keyword));
+  const auto getOutput = [](const ast::Setting &setting) {
+    return static_cast<const ast::NameExpr &>(*setting.value).name;
+  };
+  const ast::Setting &first = *recipe.minimized.front();
+  spec.minimize = std::string(getOutput(first));
+  spec.minimizeWhere = getWhere(first.value->span);
   // What becomes of parameters is said of a model that there is.
-  if (optimizer && !diagnostics.hasErrors())
-    buildUpdates(*optimizer);
+  const bool hasParameters = !diagnostics.hasErrors();
+  if (hasParameters)
+    spec.others = getObjectives(recipe);
+  builder.training(std::move(spec), getWhere(train.keyword));
+  if (hasParameters && !recipe.optimizers.empty())
+    buildUpdates(recipe);
 }
 
 /// bf16, or fp16(initial_scale = 1024, growth_steps = 100).

@@ -327,10 +327,12 @@ struct Data {
   std::vector<DataBinding> bindings;
 };
 
-/// minimize NAME, optimizer CALL, epochs N, steps N.
+/// minimize NAME, optimizer CALL, epochs N, steps N ..., and for which of the
+/// parameters.
 struct Setting {
   Name name;
   ExprPtr value;
+  std::vector<StringExpr> patterns = {}; ///< for "...", "..."
 };
 
 struct Train {

@@ -359,9 +359,15 @@ std::string ast::print(const File &file) {
   }
   for (const Train &train : file.trains) {
     text += "train {\n";
-    for (const Setting &setting : train.settings)
-      text += fmt::format("  {} {}\n", setting.name.text,
+    for (const Setting &setting : train.settings) {
+      text += fmt::format("  {} {}", setting.name.text,
                           printer.print(*setting.value));
+      for (const StringExpr &pattern : setting.patterns)
+        text += fmt::format(
+            "{} {}", &pattern == &setting.patterns.front() ? " for" : ",",
+            printer.print(pattern));
+      text += '\n';
+    }
     text += "}\n";
   }
   return text;

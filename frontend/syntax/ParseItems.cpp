@@ -327,6 +327,26 @@ void Parser::parseData(ast::File &file) {
   file.datas.push_back(std::move(data));
 }
 
+/// "encoder/*", "*/bias": a comma that no string follows is another's.
+bool Parser::parsePatterns(std::vector<ast::StringExpr> &patterns) {
+  do {
+    if (!is(TokenKind::String)) {
+      report(Code::ExpectedToken,
+             fmt::format("expected the names of parameters, found {}",
+                         describeToken()))
+          .help("write them as a string: for \"encoder/*\"");
+      return false;
+    }
+    ast::ExprPtr pattern = parseExpression();
+    if (!pattern || pattern->kind != ast::ExprKind::String)
+      return false;
+    patterns.push_back(static_cast<const ast::StringExpr &>(*pattern));
+  } while (is(TokenKind::Comma) &&
+           tokens[position + 1].kind == TokenKind::String &&
+           accept(TokenKind::Comma));
+  return true;
+}
+
 void Parser::parseTrain(ast::File &file) {
   ast::Train train{getSpan(peek()), {}};
   ++position;
@@ -337,7 +357,10 @@ void Parser::parseTrain(ast::File &file) {
     ast::ExprPtr value = parseExpression();
     if (!value)
       return false;
-    train.settings.push_back({*name, std::move(value)});
+    ast::Setting setting{*name, std::move(value)};
+    if (accept(TokenKind::KwFor) && !parsePatterns(setting.patterns))
+      return false;
+    train.settings.push_back(std::move(setting));
     accept(TokenKind::Comma);
     return true;
   });

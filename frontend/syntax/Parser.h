@@ -85,6 +85,7 @@ private:
   void parseData(ast::File &file);
   void parseTrain(ast::File &file);
   std::optional<ast::Definition> parseDefinition(std::string_view what);
+  bool parsePatterns(std::vector<ast::StringExpr> &patterns);
   std::optional<ast::TypeExpr> parseType(bool isOfVariable = false);
   bool parseParameters(std::vector<ast::Parameter> &parameters);
   std::optional<ast::ParameterType> parseParameterType();

@@ -1,5 +1,7 @@
 #include "runtime/weights/NameMap.h"
 
+#include "layout/Spelling.h"
+
 #include "runtime/io/File.h"
 
 #include <fmt/format.h>
@@ -17,34 +19,10 @@ Error runtime::getMapError(const std::string &path, int64_t line,
           fmt::format("{}:{}: {}", path, line, what), ""};
 }
 
-/// Whether `name` is what the pattern says; linear, but for the place of the
-/// last '*'.
-static bool fits(std::string_view pattern, std::string_view name) {
-  size_t i = 0, j = 0;
-  size_t star = std::string_view::npos, retry = 0;
-  while (j < name.size()) {
-    if (i < pattern.size() && pattern[i] == '*') {
-      star = i++;
-      retry = j;
-    } else if (i < pattern.size() && pattern[i] == name[j]) {
-      ++i;
-      ++j;
-    } else if (star != std::string_view::npos) {
-      i = star + 1;
-      j = ++retry;
-    } else {
-      return false;
-    }
-  }
-  while (i < pattern.size() && pattern[i] == '*')
-    ++i;
-  return i == pattern.size();
-}
-
 bool NameMap::ignores(std::string_view tensor) const {
   auto ignoresIt = [&](std::string_view name) {
     return std::ranges::any_of(ignored, [&](const std::string &pattern) {
-      return fits(pattern, name);
+      return layout::fitsPattern(pattern, name);
     });
   };
   return ignoresIt(tensor) ||

@@ -16,8 +16,59 @@ static std::string own(const std::string &body, const std::string &call) {
   return "fn mine(w, g, lr) {\n  " + body + "\n}\n" + by(call);
 }
 
+/// A spec with these settings beside what has to be there.
+static std::string settings(const std::string &text) {
+  return train("train { minimize loss steps 1 " + text + " }");
+}
+
 std::vector<Case> cases::getOptimizerCases() {
   return {
+      // For which parameters.
+      {Code::ExpectedToken, settings("optimizer sgd(lr = 1) for <<w>>"),
+       "expected the names of parameters", "for \"encoder/*\""},
+      {Code::DuplicateName,
+       settings("optimizer sgd(lr = 1) <<optimizer>> sgd(lr = 2)"),
+       "\"optimizer\" is set twice", "say for which parameters"},
+      {Code::DuplicateName, settings("<<minimize>> loss optimizer adam"),
+       "\"minimize\" is set twice", "say for which parameters"},
+      {Code::UnknownParameter,
+       settings("optimizer adam optimizer sgd(lr = 1) for \"w\", <<\"v\">>"),
+       "no parameter is called \"v\"", "did you mean \"w\""},
+      {Code::UnknownParameter,
+       settings("optimizer adam minimize loss for <<\"gan/*\">>"),
+       "no parameter is called \"gan/*\"", ""},
+      {Code::UnknownParameter, settings("optimizer adam freeze <<\"gan/*\">>"),
+       "no parameter is called \"gan/*\"", ""},
+      {Code::UnknownOutput,
+       settings("optimizer adam minimize <<los>> for \"w\""),
+       "no output \"los\" to minimize", "did you mean \"loss\""},
+      {Code::OutputNotScalar,
+       settings("optimizer adam minimize <<wide>> for \"w\""),
+       "\"wide\" is f32[batch, in]", ""},
+      {Code::UnknownOptimizer,
+       "fn layer(x) {\n  param p: f32 = ones\n  return x * p\n}\n" +
+           model("  let z = layer(einsum(x, w -> batch, out)) as a\n"
+                 "  output loss = sum(z)") +
+           "train { minimize loss steps 1 <<optimizer>> adam for \"w\" }",
+       "parameter \"a/p\" has no optimizer", "freeze \"a/p\""},
+      {Code::InvalidSetting, settings("optimizer adam clip norm(1) for <<\"w\">>"),
+       "\"clip\" is said for all parameters", ""},
+      {Code::NothingToOptimize, settings("optimizer adam <<freeze>> \"*\""),
+       "all parameters are frozen", ""},
+      {Code::WrongKind, settings("optimizer adam freeze <<w>>"),
+       "expected the names of parameters", "write freeze \"encoder/*\""},
+      {Code::InvalidSetting, settings("optimizer adam clip norm(<<0>>)"),
+       "gradients are bounded by a positive number, found 0", ""},
+      {Code::InvalidSetting, settings("optimizer adam clip value(<<-1>>)"),
+       "gradients are bounded by a positive number, found -1", ""},
+      {Code::WrongKind, settings("optimizer adam clip <<size(1)>>"),
+       "expected what gradients are bounded by", "clip norm(1)"},
+      {Code::WrongKind, settings("optimizer adam clip <<1>>"),
+       "expected what gradients are bounded by", "clip value(0.5)"},
+      {Code::DuplicateName,
+       settings("optimizer adam clip norm(1) <<clip>> value(1)"),
+       "\"clip\" is set twice", ""},
+      // One optimizer.
       {Code::ExpectedToken, by("sgd(<<0.1>>)"), "named", "sgd(lr = ...)"},
       {Code::UnknownArgument, by("adam(lr = 1, <<beta>> = 0.1)"),
        "\"adam\" has no parameter \"beta\"", "did you mean \"beta1\""},
