@@ -166,11 +166,7 @@ Status runtime::continueText(Session &session,
   if (Status sound = checkSource(data); !sound)
     return sound;
   const exec::DataSourceT &source = *data.data.front();
-  const std::string train =
-      request.dataFolder.empty() || source.train.starts_with('/')
-          ? source.train
-          : request.dataFolder + "/" + source.train;
-  Result<TextUnits> units = TextUnits::open(source.units, train);
+  Result<TextUnits> units = TextUnits::open(source, request.dataFolder);
   if (!units)
     return units.getError();
   Result<Model> model = findModel(session, units->getSize(), request.output);

@@ -1,6 +1,7 @@
 #include "runtime/app/ProgramDescription.h"
 
 #include "runtime/cuda/library/SystemReport.h"
+#include "runtime/io/FilePattern.h"
 
 #include <fmt/format.h>
 
@@ -30,6 +31,26 @@ static std::string describeMachine(const exec::ExecutableT &data) {
   std::istringstream lines(cuda::reportSystem(&data));
   for (std::string line; std::getline(lines, line);)
     text += fmt::format("  {}\n", line);
+  return text;
+}
+
+/// What feeds the inputs, as the spec names it.
+static std::string describeData(const exec::ExecutableT &data) {
+  if (data.data.empty())
+    return "";
+  std::string text = fmt::format("data over {}\n", data.sample_dim);
+  auto describe = [](const std::string &name) {
+    return fmt::format("\"{}\"{}", name,
+                       isPattern(name) ? ", all that fit" : "");
+  };
+  for (const auto &source : data.data) {
+    text += fmt::format("  {}: {} {}", source->input,
+                        exec::EnumNameDataReader(source->reader),
+                        describe(source->train));
+    if (!source->test.empty())
+      text += fmt::format("; test {}", describe(source->test));
+    text += "\n";
+  }
   return text;
 }
 
@@ -79,6 +100,7 @@ std::string runtime::describeProgram(const Executable &executable) {
     add("  {}: {}, {}\n", name, toString(layout),
         layout::toString(executable.mesh, getSharding(layout), dims));
   };
+  text += describeData(data);
   add("variables\n");
   for (const auto &variable : data.variables)
     addValue(variable->name, *variable->layout);

@@ -6,6 +6,7 @@
 #include "runtime/samples/Readers.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -30,22 +31,37 @@ static SampleElement getElement(IdxType type) {
   __builtin_unreachable(); // readIdx refuses others
 }
 
+/// The shape of samples that are the items of an array.
+static Result<SampleShape> getItems(const SampleRequest &request,
+                                    SampleElement element,
+                                    const std::vector<int64_t> &sizes) {
+  SampleShape shape;
+  shape.element = element;
+  shape.sizes.assign(sizes.begin() + 1, sizes.end());
+  shape.stride = std::max<int64_t>(shape.getSampleElements(), 1);
+  shape.numSamples = sizes[0];
+  shape.format = fmt::format("samples of {}", getName(element));
+  if (!shape.sizes.empty())
+    shape.format += fmt::format(", {} each", fmt::join(shape.sizes, " x "));
+  Status same = checkFormat(request, shape.format);
+  return same ? Result<SampleShape>(std::move(shape)) : same.getError();
+}
+
 Result<Samples> runtime::openIdx(const SampleRequest &request) {
   Result<IdxFile> file = readIdx(request.path, request.listener);
   if (!file)
     return file.getError();
-  SampleShape shape;
-  shape.element = getElement(file->type);
-  shape.sizes.assign(file->sizes.begin() + 1, file->sizes.end());
-  shape.stride = std::max<int64_t>(shape.getSampleElements(), 1);
-  shape.numSamples = file->sizes[0];
+  Result<SampleShape> shape =
+      getItems(request, getElement(file->type), file->sizes);
+  if (!shape)
+    return shape.getError();
   // The format is big-endian.
-  const auto width = size_t(getBytes(shape.element));
+  const auto width = size_t(getBytes(shape->element));
   for (size_t i = 0; width > 1 && i + width <= file->data.size(); i += width)
     std::reverse(file->data.begin() + ptrdiff_t(i),
                  file->data.begin() + ptrdiff_t(i + width));
   return Samples(std::make_unique<SamplesInMemory>(
-      request.path, std::move(shape), std::move(file->data)));
+      request.path, std::move(*shape), std::move(file->data)));
 }
 
 namespace {
@@ -59,10 +75,8 @@ public:
   Status read(int64_t first, std::span<std::byte> target) const override {
     return file.read(first, target);
   }
-  bool isQuick() const override {
-    return file.isInMemory() ||
-           getShape().getNumElements() * getBytes(getShape().element) <=
-               quickBytes;
+  int64_t getUnreadBytes() const override {
+    return file.isInMemory() ? 0 : SampleArray::getUnreadBytes();
   }
 
 private:
@@ -84,11 +98,9 @@ Result<Samples> runtime::openNpy(const SampleRequest &request) {
                              "the first axis",
                              request.path, toString(file->getElement(), sizes)),
                  ""};
-  SampleShape shape;
-  shape.element = *element;
-  shape.sizes.assign(sizes.begin() + 1, sizes.end());
-  shape.stride = std::max<int64_t>(shape.getSampleElements(), 1);
-  shape.numSamples = sizes[0];
+  Result<SampleShape> shape = getItems(request, *element, sizes);
+  if (!shape)
+    return shape.getError();
   return Samples(
-      std::make_unique<NpySamples>(std::move(*file), std::move(shape)));
+      std::make_unique<NpySamples>(std::move(*file), std::move(*shape)));
 }

@@ -1,6 +1,7 @@
 #include "runtime/samples/Dataset.h"
 
 #include "runtime/io/FileErrors.h"
+#include "runtime/io/FilePattern.h"
 #include "runtime/samples/Readers.h"
 
 #include <fmt/format.h>
@@ -38,11 +39,9 @@ static Status checkShape(const SampleArray &array, const exec::PortT &port,
                ""};
 }
 
-/// An error where an element is out of range that can be looked at by now.
+/// An error where an element of a file is out of range.
 static Status checkElements(const SampleArray &array,
                             const Conversion &conversion) {
-  if (!array.isQuick() || conversion.takesAll())
-    return Status::success();
   const SampleShape &shape = array.getShape();
   const int64_t width = getBytes(shape.element);
   return forEachPart(
@@ -61,6 +60,26 @@ static Status checkElements(const SampleArray &array,
         }
         return Status::success();
       });
+}
+
+/// Opens the files of an input one by one; `request` is of the first one.
+static Result<SampleFiles> openFiles(SampleRequest request,
+                                     const std::vector<std::string> &paths,
+                                     const exec::PortT &port,
+                                     std::string name) {
+  SampleFiles files(std::move(name));
+  for (const std::string &path : paths) {
+    request.path = path;
+    Result<Samples> array =
+        takeMemory(path, [&] { return openSamples(request); });
+    if (!array)
+      return array.getError();
+    if (Status fits = checkShape(**array, port, request.sizes); !fits)
+      return fits.getError();
+    files.add(std::move(*array));
+    request.first = files.getFiles().front().get();
+  }
+  return files;
 }
 
 Result<Dataset::Source> Dataset::open(const exec::ExecutableT &data,
@@ -83,27 +102,52 @@ Result<Dataset::Source> Dataset::open(const exec::ExecutableT &data,
                  ""};
   const auto axis = size_t(counting - dims.begin());
   sizes.erase(sizes.begin() + ptrdiff_t(axis));
-  auto locate = [&](const std::string &name) {
-    return folder.empty() || name.starts_with('/') ? name : folder + "/" + name;
-  };
-  const std::string train = locate(source.train);
-  const std::string path = split == Split::Train ? train : locate(source.test);
-  Result<std::unique_ptr<SampleArray>> array = takeMemory(path, [&] {
-    return openSamples(
-        {source, path, train, sizes, port.layout->element, listener});
-  });
-  if (!array)
-    return array.getError();
-  Status fits = checkShape(**array, port, sizes);
-  if (!fits)
-    return fits.getError();
-  Result<Conversion> conversion = Conversion::create(**array, port);
+  const std::string &name = split == Split::Train ? source.train : source.test;
+  Result<std::vector<std::string>> paths = findFiles(folder, name);
+  if (!paths)
+    return paths.getError();
+  Result<SampleFiles> files =
+      openFiles({source, "", folder, sizes, port.layout->element, listener},
+                *paths, port, getPathBelow(folder, name));
+  if (!files)
+    return files.getError();
+  // All of them have the same elements.
+  Result<Conversion> conversion =
+      Conversion::create(*files->getFiles().front(), port);
   if (!conversion)
     return conversion.getError();
-  Status sound = checkElements(**array, *conversion);
-  if (!sound)
-    return sound.getError();
-  return Source{&port, axis, std::move(*array), *conversion};
+  if (files->isQuick() && !conversion->takesAll())
+    for (const auto &file : files->getFiles())
+      if (Status sound = checkElements(*file, *conversion); !sound)
+        return sound.getError();
+  return Source{&port, axis, std::move(*files), *conversion};
+}
+
+Status Dataset::checkSamples(const Source &next) const {
+  if (sources.empty())
+    return Status::success();
+  const SampleFiles &first = sources[0].files, &files = next.files;
+  auto getError = [](int64_t found, const std::string &name, int64_t expected,
+                     const std::string &other) {
+    return Error{ErrorCode::WrongData,
+                 fmt::format("'{}' has {} samples, '{}' has {}", name, found,
+                             other, expected),
+                 ""};
+  };
+  if (files.getNumSamples() != numSamples)
+    return getError(files.getNumSamples(), files.getName(), numSamples,
+                    first.getName());
+  // Else samples of one file would get the labels of another.
+  if (files.getFiles().size() != first.getFiles().size())
+    return Status::success();
+  for (size_t i = 0; i < files.getFiles().size(); ++i) {
+    const SampleArray &file = *files.getFiles()[i];
+    const SampleArray &other = *first.getFiles()[i];
+    if (file.getShape().numSamples != other.getShape().numSamples)
+      return getError(file.getShape().numSamples, file.getPath(),
+                      other.getShape().numSamples, other.getPath());
+  }
+  return Status::success();
 }
 
 /// `error` with the place in the spec that asks for the data.
@@ -145,23 +189,15 @@ Result<Dataset> Dataset::load(const Executable &executable,
     Result<Source> opened = open(data, *source, *port, split, folder, listener);
     if (!opened)
       return locate(opened.getError(), data, *source);
-    const SampleArray &array = *opened->array;
-    const int64_t found = array.getShape().numSamples;
-    if (!dataset.sources.empty() && found != dataset.numSamples)
-      return locate(
-          {ErrorCode::WrongData,
-           fmt::format("'{}' has {} samples, '{}' has {}", array.getPath(),
-                       found, dataset.sources[0].array->getPath(),
-                       dataset.numSamples),
-           ""},
-          data, *source);
-    dataset.numSamples = found;
+    if (Status same = dataset.checkSamples(*opened); !same)
+      return locate(same.getError(), data, *source);
+    dataset.numSamples = opened->files.getNumSamples();
     dataset.batchSize = port->layout->dims[opened->axis]->size;
     dataset.sources.push_back(std::move(*opened));
   }
   if (dataset.sources.empty())
     return Error{ErrorCode::NothingToDo, "the model has no data block", ""};
-  const std::string &first = dataset.sources[0].array->getPath();
+  const std::string &first = dataset.sources[0].files.getName();
   if (dataset.numSamples == 0)
     return Error{ErrorCode::WrongData,
                  fmt::format("'{}' has no samples", first), ""};
@@ -176,25 +212,25 @@ Result<Dataset> Dataset::load(const Executable &executable,
 
 Status Dataset::copyRun(const Source &source, const Run &run,
                         std::byte *target) {
-  const SampleShape &shape = source.array->getShape();
+  const SampleFiles::Place place = source.files.find(run.sample);
   const int64_t width = getElementBytes(source.port->layout->element);
-  const int64_t stored = getBytes(shape.element);
-  const int64_t first = run.sample * shape.stride + run.first;
+  const int64_t stored = getBytes(place.file.getShape().element);
+  const int64_t first = place.element + run.first;
   target += run.place * width;
   if (source.conversion.isCopy())
-    return source.array->read(first, {target, size_t(run.count * width)});
+    return place.file.read(first, {target, size_t(run.count * width)});
   std::byte part[1 << 14];
   const int64_t most = int64_t(sizeof(part)) / stored;
   for (int64_t done = 0; done < run.count; done += most) {
     const int64_t count = std::min(most, run.count - done);
-    Status read = source.array->read(first + done,
-                                     std::span(part, size_t(count * stored)));
+    Status read =
+        place.file.read(first + done, std::span(part, size_t(count * stored)));
     if (!read)
       return read;
     const std::optional<int64_t> wrong =
         source.conversion.convert(part, count, target + done * width);
     if (wrong)
-      return source.conversion.getError(*source.array, first + done + *wrong);
+      return source.conversion.getError(place.file, first + done + *wrong);
   }
   return Status::success();
 }
@@ -244,7 +280,7 @@ Result<std::vector<std::pair<std::string, std::string>>>
 Dataset::getDigests() const {
   std::vector<std::pair<std::string, std::string>> digests;
   for (const Source &source : sources) {
-    Result<std::string> digest = source.array->getDigest();
+    Result<std::string> digest = source.files.getDigest();
     if (!digest)
       return digest.getError();
     digests.emplace_back(source.port->name, *digest);
@@ -265,7 +301,8 @@ Result<std::string> Dataset::getDigest() const {
 std::vector<std::string> Dataset::getPaths() const {
   std::vector<std::string> paths;
   for (const Source &source : sources)
-    paths.push_back(source.array->getPath());
+    for (const auto &file : source.files.getFiles())
+      paths.push_back(file->getPath());
   return paths;
 }
 
@@ -278,8 +315,8 @@ Result<std::vector<int64_t>> Dataset::getIntegers(const exec::PortT &port,
   std::vector<int64_t> integers;
   for (int64_t sample = first; sample < first + count; ++sample) {
     int64_t value = 0;
-    Status read = source->array->readInteger(
-        sample * source->array->getShape().stride, value);
+    const SampleFiles::Place place = source->files.find(sample);
+    Status read = place.file.readInteger(place.element, value);
     if (!read)
       return read.getError();
     integers.push_back(value);

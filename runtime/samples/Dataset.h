@@ -4,7 +4,7 @@
 #include "runtime/data/Values.h"
 #include "runtime/io/ByteListener.h"
 #include "runtime/samples/Conversion.h"
-#include "runtime/samples/SampleArray.h"
+#include "runtime/samples/SampleFiles.h"
 
 #include <cstdint>
 #include <memory>
@@ -20,11 +20,13 @@ class Dataset {
 public:
   enum class Split : uint8_t { Train, Test };
 
-  /// Opens the files of every data source below `folder` and checks them
-  /// against the inputs of `program`: samples have as many elements as the
-  /// input has beside the dim that counts them, integer inputs get integers in
-  /// range (of files that are too long to be looked at, when they are fed), and
-  /// all files have equally many samples, for training a batch at least.
+  /// Opens the files of every data source below `folder`, of a pattern
+  /// (FilePattern.h) all that it names, and checks them against the inputs of
+  /// `program`: samples have as many elements as the input has beside the dim
+  /// that counts them, integer inputs get integers in range (of files that are
+  /// too long to be looked at, when they are fed), and all inputs have equally
+  /// many samples, for training a batch at least; those of equally many files
+  /// have them alike in each.
   /// Errors, with the place of the data source in the spec: WrongData where the
   /// files do not fit the program, ValueOutOfRange; those of the readers.
   /// NothingToDo where there are no files for this split. `listener` is told
@@ -67,7 +69,7 @@ private:
   struct Source {
     const exec::PortT *port;
     size_t axis; ///< which counts samples
-    std::unique_ptr<SampleArray> array;
+    SampleFiles files;
     Conversion conversion;
   };
   /// Elements of one sample that lie side by side in a block, too.
@@ -81,6 +83,8 @@ private:
                              const exec::PortT &port, Split split,
                              const std::string &folder,
                              const ByteListener &listener);
+  /// An error where inputs do not have the same samples.
+  Status checkSamples(const Source &next) const;
   static Status copyRun(const Source &source, const Run &run,
                         std::byte *target);
 

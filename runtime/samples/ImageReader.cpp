@@ -1,6 +1,7 @@
 // Samples that are images in folders, each folder a class.
 
 #include "runtime/io/FileErrors.h"
+#include "runtime/io/FilePattern.h"
 #include "runtime/io/RunningDigest.h"
 #include "runtime/samples/ImageFile.h"
 #include "runtime/samples/Readers.h"
@@ -94,8 +95,9 @@ public:
         images(std::move(images)) {}
 
   Status read(int64_t first, std::span<std::byte> target) const override;
-  bool isQuick() const override { return false; }
-  Result<std::string> getDigest() const override;
+  /// Packed, so that it would be all of them.
+  int64_t getUnreadBytes() const override { return INT64_MAX; }
+  Result<std::string> getDigest(bool readsAll) const override;
 
 private:
   using Pixels = std::shared_ptr<const std::vector<std::byte>>;
@@ -152,7 +154,7 @@ Status ImageSamples::read(int64_t first, std::span<std::byte> target) const {
 }
 
 /// Of names and lengths: what is in the files is too much to read it twice.
-Result<std::string> ImageSamples::getDigest() const {
+Result<std::string> ImageSamples::getDigest(bool) const {
   RunningDigest digest;
   for (const fs::path &image : images) {
     std::error_code failed;
@@ -185,22 +187,31 @@ Result<Samples> runtime::openImages(const SampleRequest &request) {
 
 Result<Samples> runtime::openClasses(const SampleRequest &request) {
   // Those for training have the numbers: others may lack some.
-  Result<std::vector<fs::path>> classes = listClasses(request.trainPath);
-  if (!classes)
-    return classes.getError();
+  std::map<fs::path, int32_t> numbers;
+  Result<std::vector<std::string>> folders =
+      findFiles(request.folder, request.source.train);
+  if (!folders)
+    return folders.getError();
+  for (const std::string &folder : *folders) {
+    Result<std::vector<fs::path>> classes = listClasses(folder);
+    if (!classes)
+      return classes.getError();
+    for (const fs::path &place : *classes)
+      numbers.emplace(place.filename(), 0);
+  }
+  int32_t next = 0;
+  for (auto &[name, number] : numbers)
+    number = next++;
   Result<std::vector<fs::path>> images = listImages(request.path);
   if (!images)
     return images.getError();
-  std::map<fs::path, int32_t> numbers;
-  for (const fs::path &place : *classes)
-    numbers.emplace(place.filename(), int32_t(numbers.size()));
   std::vector<int32_t> labels;
   for (const fs::path &image : *images) {
     const auto found = numbers.find(image.parent_path().filename());
     if (found == numbers.end())
       return Error{ErrorCode::WrongData,
                    fmt::format("'{}' is in a class that '{}' does not have",
-                               image.string(), request.trainPath),
+                               image.string(), fmt::join(*folders, "', '")),
                    ""};
     labels.push_back(found->second);
   }

@@ -1,7 +1,20 @@
 #include "runtime/samples/Readers.h"
 
+#include <fmt/format.h>
+
 using namespace meshc;
 using namespace meshc::runtime;
+
+Status runtime::checkFormat(const SampleRequest &request,
+                            const std::string &format) {
+  if (!request.first || request.first->getShape().format == format)
+    return Status::success();
+  return Error{ErrorCode::WrongData,
+               fmt::format("'{}' has {}, '{}' has {}", request.path, format,
+                           request.first->getPath(),
+                           request.first->getShape().format),
+               "files of one pattern have one format"};
+}
 
 Result<Samples> runtime::openSamples(const SampleRequest &request) {
   // In the order of the schema.

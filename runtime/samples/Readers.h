@@ -18,13 +18,20 @@ using Samples = std::unique_ptr<SampleArray>;
 struct SampleRequest {
   const exec::DataSourceT &source;
   std::string path;           ///< of the file or folder
-  std::string trainPath;      ///< of that for training: text has its characters
+  std::string folder;         ///< where those for training are
   std::vector<int64_t> sizes; ///< of a sample, as the input has them
   exec::ElementType element;  ///< of the input
   ByteListener listener = {}; ///< of what is read when it is opened
+  /// The first file of the pattern that names this one, too; null: there is
+  /// none before it.
+  const SampleArray *first = nullptr;
 };
 
 using SampleReader = Result<Samples> (*)(const SampleRequest &request);
+
+/// An error where a file has another format than the first one of its pattern;
+/// it names both. Errors: WrongData.
+Status checkFormat(const SampleRequest &request, const std::string &format);
 
 /// Arrays of the MNIST family's format. Errors: those of readIdx.
 Result<Samples> openIdx(const SampleRequest &request);

@@ -31,6 +31,10 @@ public:
 
   void addCell(std::string_view cell);
   void endRow();
+  /// What the first row says, when it was read.
+  std::string getFormat() const {
+    return fmt::format("the columns {}", fmt::join(names, ", "));
+  }
 
   std::optional<Error> error;
   std::vector<std::byte> elements;
@@ -59,6 +63,11 @@ private:
 
 void RowTable::findColumns() {
   hasNames = true;
+  Status same = checkFormat(request, getFormat());
+  if (!same) {
+    error = same.getError();
+    return;
+  }
   places.resize(names.size());
   const std::vector<std::string> &wanted = request.source.columns;
   for (size_t i = 0; i < wanted.size(); ++i) {
@@ -261,6 +270,7 @@ Result<Samples> runtime::openRows(const SampleRequest &request) {
                              request.path),
                  ""};
   shape.numSamples = table.numRows;
+  shape.format = table.getFormat();
   return Samples(std::make_unique<SamplesInMemory>(
       request.path, std::move(shape), std::move(table.elements)));
 }

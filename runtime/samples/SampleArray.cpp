@@ -67,13 +67,21 @@ Status SampleArray::readInteger(int64_t element, int64_t &value) const {
   return done;
 }
 
-Result<std::string> SampleArray::getDigest() const {
+int64_t SampleArray::getUnreadBytes() const {
+  int64_t bytes = 0;
+  return __builtin_mul_overflow(shape.getNumElements(), getBytes(shape.element),
+                                &bytes)
+             ? std::numeric_limits<int64_t>::max()
+             : bytes;
+}
+
+Result<std::string> SampleArray::getDigest(bool readsAll) const {
   RunningDigest digest;
   const std::string head =
       fmt::format("{} {} {} {}", getName(shape.element), shape.numSamples,
                   shape.stride, shape.getSampleElements());
   digest.add(std::as_bytes(std::span(head)));
-  if (isQuick()) {
+  if (readsAll) {
     Status read =
         forEachPart(*this, [&](int64_t, std::span<const std::byte> bytes) {
           digest.add(bytes);
@@ -104,9 +112,4 @@ Status SamplesInMemory::read(int64_t first, std::span<std::byte> target) const {
 Status SamplesInFile::read(int64_t first, std::span<std::byte> target) const {
   return file.read(headerBytes + uint64_t(first * getBytes(getShape().element)),
                    target);
-}
-
-bool SamplesInFile::isQuick() const {
-  return getShape().getNumElements() * getBytes(getShape().element) <=
-         quickBytes;
 }

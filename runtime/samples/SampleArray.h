@@ -59,6 +59,9 @@ struct SampleShape {
   std::vector<int64_t> sizes; ///< of a sample
   int64_t stride = 1;         ///< in elements, at least 1
   int64_t numSamples = 0;
+  /// What the file says of its samples, in which all files of a pattern agree:
+  /// "samples of u8, 28 x 28 each".
+  std::string format = "";
 
   /// Elements of a sample; the most there is where 64 bits cannot count them.
   int64_t getSampleElements() const;
@@ -66,10 +69,6 @@ struct SampleShape {
   /// the most there is, as above.
   int64_t getNumElements() const;
 };
-
-/// Files up to this length are looked at as a whole before a training: some
-/// seconds at the rate of a slow disk.
-inline constexpr int64_t quickBytes = int64_t(1) << 28;
 
 /// How many windows of `length` there are in `elements`, `stride` apart.
 int64_t countWindows(int64_t elements, int64_t length, int64_t stride);
@@ -88,11 +87,12 @@ public:
   virtual Status read(int64_t first, std::span<std::byte> target) const = 0;
   /// One element of integers. Errors: the same.
   Status readInteger(int64_t element, int64_t &value) const;
-  /// Whether all elements can be looked at before they are needed.
-  virtual bool isQuick() const = 0;
-  /// Equal for equal samples: of all elements where that is quick. Errors: as
-  /// of read.
-  virtual Result<std::string> getDigest() const;
+  /// What reading all elements takes from the file, the most there is where 64
+  /// bits cannot count it; 0 where they are in memory.
+  virtual int64_t getUnreadBytes() const;
+  /// Equal for equal samples: of all elements, or of some in each part of the
+  /// file. Errors: as of read.
+  virtual Result<std::string> getDigest(bool readsAll) const;
 
 private:
   std::string path;
@@ -108,7 +108,7 @@ public:
         elements(std::move(elements)) {}
 
   Status read(int64_t first, std::span<std::byte> target) const override;
-  bool isQuick() const override { return true; }
+  int64_t getUnreadBytes() const override { return 0; }
 
 private:
   std::vector<std::byte> elements;
@@ -124,7 +124,6 @@ public:
         headerBytes(headerBytes) {}
 
   Status read(int64_t first, std::span<std::byte> target) const override;
-  bool isQuick() const override;
 
 private:
   RandomAccessFile file;

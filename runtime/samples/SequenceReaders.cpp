@@ -96,6 +96,11 @@ Result<Samples> runtime::openTokens(const SampleRequest &request) {
         "of ids without a header the data block says the type: type = "
         "u16, or i32"};
   }
+  const std::string form =
+      fmt::format("ids of {} {}", getName(element),
+                  first > 0 ? "behind a header" : "without a header");
+  if (Status same = checkFormat(request, form); !same)
+    return same.getError();
   const auto width = uint64_t(getBytes(element));
   const uint64_t bytes = file->getSize() - first;
   const bool isCounted = first > 0;
@@ -113,6 +118,7 @@ Result<Samples> runtime::openTokens(const SampleRequest &request) {
       getWindows(request, element, int64_t(bytes / width), "ids");
   if (!shape)
     return shape.getError();
+  shape->format = form;
   return Samples(std::make_unique<SamplesInFile>(std::move(*file), first,
                                                  std::move(*shape)));
 }
@@ -122,8 +128,7 @@ Result<Samples> runtime::openText(const SampleRequest &request) {
       readText(request.path, request.listener);
   if (!text)
     return text.getError();
-  Result<TextUnits> units =
-      TextUnits::open(request.source.units, request.trainPath);
+  Result<TextUnits> units = TextUnits::open(request.source, request.folder);
   if (!units)
     return units.getError();
   SampleElement element = SampleElement::u8;

@@ -2,6 +2,7 @@
 
 #include "runtime/io/File.h"
 #include "runtime/io/FileKind.h"
+#include "runtime/io/FilePattern.h"
 #include "runtime/io/Gzip.h"
 #include "runtime/io/RunningDigest.h"
 
@@ -63,24 +64,31 @@ decodeCharacters(std::span<const std::byte> text, const std::string &path) {
   return characters;
 }
 
-Result<TextUnits> TextUnits::open(const std::string &units,
-                                  const std::string &trainPath) {
+Result<TextUnits> TextUnits::open(const exec::DataSourceT &source,
+                                  const std::string &folder) {
   TextUnits result;
-  if (units != "chars")
+  if (source.units != "chars")
     return result;
-  Result<std::vector<std::byte>> text = readText(trainPath);
-  if (!text)
-    return text.getError();
-  Result<std::vector<char32_t>> characters = decodeCharacters(*text, trainPath);
-  if (!characters)
-    return characters.getError();
-  std::sort(characters->begin(), characters->end());
-  characters->erase(std::unique(characters->begin(), characters->end()),
-                    characters->end());
-  if (characters->empty())
-    return Error{ErrorCode::WrongData,
-                 fmt::format("'{}' has no characters", trainPath), ""};
-  result.alphabet = std::move(*characters);
+  Result<std::vector<std::string>> paths = findFiles(folder, source.train);
+  if (!paths)
+    return paths.getError();
+  std::vector<char32_t> &alphabet = result.alphabet;
+  for (const std::string &path : *paths) {
+    Result<std::vector<std::byte>> text = readText(path);
+    if (!text)
+      return text.getError();
+    Result<std::vector<char32_t>> characters = decodeCharacters(*text, path);
+    if (!characters)
+      return characters.getError();
+    alphabet.insert(alphabet.end(), characters->begin(), characters->end());
+    std::sort(alphabet.begin(), alphabet.end());
+    alphabet.erase(std::unique(alphabet.begin(), alphabet.end()),
+                   alphabet.end());
+  }
+  if (alphabet.empty())
+    return Error{
+        ErrorCode::WrongData,
+        fmt::format("'{}' has no characters", fmt::join(*paths, "', '")), ""};
   return result;
 }
 

@@ -2,6 +2,7 @@
 #define MESHC_RUNTIME_SAMPLES_TEXTUNITS_H
 
 #include "runtime/exec/Error.h"
+#include "runtime/exec/exec_generated.h"
 #include "runtime/io/ByteListener.h"
 
 #include <cstddef>
@@ -20,10 +21,11 @@ Result<std::vector<std::byte>> readText(const std::string &path,
 /// characters among those of the text for training, in ascending order.
 class TextUnits {
 public:
-  /// `units` is "bytes" or "chars"; the text for training is read for the
-  /// latter. Errors: those of readText; DamagedFile where it is no UTF-8.
-  static Result<TextUnits> open(const std::string &units,
-                                const std::string &trainPath);
+  /// Those that the reader `source` says; where they are characters, the text
+  /// for training below `folder` is read. Errors: those of findFiles and
+  /// readText; DamagedFile where a file is no UTF-8.
+  static Result<TextUnits> open(const exec::DataSourceT &source,
+                                const std::string &folder);
 
   bool areBytes() const { return alphabet.empty(); }
   /// How many there are.

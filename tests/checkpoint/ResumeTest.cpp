@@ -28,7 +28,7 @@ protected:
   void SetUp() override { writeLinearData(folder); }
 
   Status run(TrainingRequest request, int64_t devices, Ranks *ranks = nullptr) {
-    std::vector<uint8_t> program = LinearModel::makeProgram(devices);
+    std::vector<uint8_t> program = LinearModel::makeProgram(devices, suffix);
     Result<std::unique_ptr<Session>> session =
         Session::create(program, LinearModel::getKernels(), openCpuDevices,
                         /*threads=*/1, {}, ranks);
@@ -74,6 +74,7 @@ protected:
 
   TemporaryFolder folder;
   const std::string saved = folder / "saved";
+  std::string suffix; ///< of the names of data files
 };
 
 TEST_F(ResumeTest, the_same_mesh_goes_on_bit_for_bit) {
@@ -117,6 +118,29 @@ TEST_F(ResumeTest, other_numbers_of_processes_go_on_bit_for_bit) {
     }
   }
   EXPECT_EQ(readMetrics(folder / "metrics.jsonl"), expected);
+}
+
+/// Several files of a pattern give the same training, which goes on with the
+/// same samples alone, whatever their files are called.
+TEST_F(ResumeTest, files_of_a_pattern) {
+  const std::vector<std::string> expected = trainThrough(12, 2);
+  splitLinearData(folder, {30, 70});
+  suffix = "*";
+  ASSERT_TRUE(run(makeRequest(7), 2));
+  TrainingRequest request = makeRequest(12);
+  request.resumePath = saved;
+  fs::rename(folder / "train-x1", folder / "train-x5");
+  ASSERT_TRUE(run(request, 2));
+  EXPECT_EQ(readMetrics(request.metrics.linesPath), expected);
+  request.steps = 15;
+  // As many in all, in other files; others in front.
+  writeLinearData(folder);
+  fs::remove(folder / "train-x5");
+  splitLinearData(folder, {70, 30});
+  expectError(request, ErrorCode::OtherTraining, "on other data for input 'x'");
+  fs::remove(folder / "train-x1");
+  fs::remove(folder / "train-y1");
+  expectError(request, ErrorCode::OtherTraining, "on other data for input 'x'");
 }
 
 TEST_F(ResumeTest, lines_behind_the_checkpoint_go) {

@@ -1,5 +1,6 @@
 #include "tests/runtime/LinearModel.h"
 
+#include "runtime/samples/Idx.h"
 #include "tests/runtime/ProgramBuilder.h"
 
 #include <gtest/gtest.h>
@@ -126,7 +127,8 @@ const meshcKernelEntry kernels[] = {
 
 std::span<const meshcKernelEntry> LinearModel::getKernels() { return kernels; }
 
-std::vector<uint8_t> LinearModel::makeProgram(int64_t devices) {
+std::vector<uint8_t> LinearModel::makeProgram(int64_t devices,
+                                              const std::string &suffix) {
   using exec::ElementType;
   ProgramBuilder builder({{"data", devices}});
   const exec::AxisRef data = builder.axis(0);
@@ -227,8 +229,8 @@ std::vector<uint8_t> LinearModel::makeProgram(int64_t devices) {
   for (const char *input : {"x", "y"}) {
     auto source = std::make_unique<exec::DataSourceT>();
     source->input = input;
-    source->train = std::string("train-") + input;
-    source->test = std::string("test-") + input;
+    source->train = std::string("train-") + input + suffix;
+    source->test = std::string("test-") + input + suffix;
     executable.data.push_back(std::move(source));
   }
   executable.training = std::make_unique<exec::TrainingT>();
@@ -305,4 +307,22 @@ void test::writeLinearData(const TemporaryFolder &folder, int64_t trainSamples,
   };
   write("train", trainSamples);
   write("test", testSamples);
+}
+
+void test::splitLinearData(const TemporaryFolder &folder,
+                           const std::vector<int64_t> &counts) {
+  for (const char *name : {"train-x", "train-y"}) {
+    const IdxFile file = *readIdx(folder / name);
+    std::filesystem::remove(folder / name);
+    const size_t width = file.data.size() / size_t(file.getNumItems());
+    const char *next = reinterpret_cast<const char *>(file.data.data());
+    for (size_t i = 0; i < counts.size(); ++i) {
+      std::vector<int64_t> sizes = file.sizes;
+      sizes[0] = counts[i];
+      const size_t bytes = size_t(counts[i]) * width;
+      writeBytes(folder / (name + std::to_string(i)),
+                 makeIdx(sizes, std::string(next, bytes), char(file.type)));
+      next += bytes;
+    }
+  }
 }

@@ -28,8 +28,10 @@ struct LinearModel {
   static constexpr int64_t features = 3;
   static constexpr int64_t labels = 9; ///< y in [0, labels)
 
-  /// The program on `devices` devices (a divisor of the batch).
-  static std::vector<uint8_t> makeProgram(int64_t devices);
+  /// The program on `devices` devices (a divisor of the batch); the names of
+  /// its data files end in `suffix`.
+  static std::vector<uint8_t> makeProgram(int64_t devices,
+                                          const std::string &suffix = "");
   static std::span<const meshcKernelEntry> getKernels();
 };
 
@@ -73,6 +75,11 @@ std::string compress(const std::string &bytes);
 /// rounded, for x in [0, 1].
 void writeLinearData(const TemporaryFolder &folder, int64_t trainSamples = 100,
                      int64_t testSamples = 31);
+
+/// Puts the samples of train-x and train-y into files of so many each, train-x0
+/// and so on, and removes these.
+void splitLinearData(const TemporaryFolder &folder,
+                     const std::vector<int64_t> &counts);
 
 } // namespace meshc::runtime::test
 

@@ -173,9 +173,10 @@ protected:
   }
   Result<Samples> open(exec::DataReader reader, const std::string &split) {
     source.reader = reader;
+    source.train = "train";
     const bool hasPixels = reader == exec::DataReader::images;
     return openSamples(
-        {source, folder / split, folder / "train",
+        {source, folder / split, folder.path.string(),
          hasPixels ? std::vector<int64_t>{rows, columns, 3}
                    : std::vector<int64_t>{},
          hasPixels ? exec::ElementType::u8 : exec::ElementType::i32});
@@ -213,13 +214,41 @@ TEST_F(ImageFoldersTest, images_and_classes_in_one_order) {
             std::vector<uint8_t>(third.begin() + 4, third.begin() + 14));
 }
 
+/// Of several folders for training the classes of all have numbers, by their
+/// names.
+TEST_F(ImageFoldersTest, classes_of_several_folders) {
+  for (const char *name : {"train2/bee", "train2/owl"})
+    std::filesystem::create_directories(folder / name);
+  writePng(folder / "train2/bee/a.png", PNG_FORMAT_RGB, makePixels(3, 7));
+  writePng(folder / "train2/owl/a.png", PNG_FORMAT_RGB, makePixels(3, 8));
+  source.train = "train*";
+  source.reader = exec::DataReader::classes;
+  auto read = [&](const std::string &split) {
+    Result<Samples> opened = openSamples({source,
+                                          folder / split,
+                                          folder.path.string(),
+                                          {},
+                                          exec::ElementType::i32});
+    EXPECT_TRUE(opened) << opened.getError().message;
+    std::vector<int64_t> classes;
+    for (int64_t i = 0; opened && i < (*opened)->getShape().numSamples; ++i)
+      EXPECT_TRUE((*opened)->readInteger(i, classes.emplace_back()));
+    return classes;
+  };
+  EXPECT_THAT(read("train"), ElementsAre(1, 1, 2, 3));
+  EXPECT_THAT(read("train2"), ElementsAre(0, 3));
+  EXPECT_THAT(read("test"), ElementsAre(2, 3));
+}
+
 TEST_F(ImageFoldersTest, digests_differ_where_files_do) {
   const std::string first =
-      *(*open(exec::DataReader::images, "train"))->getDigest();
-  EXPECT_EQ(first, *(*open(exec::DataReader::images, "train"))->getDigest());
+      *(*open(exec::DataReader::images, "train"))->getDigest(false);
+  EXPECT_EQ(first,
+            *(*open(exec::DataReader::images, "train"))->getDigest(false));
   std::filesystem::rename(folder / "train/dog/a.png",
                           folder / "train/dog/b.png");
-  EXPECT_NE(first, *(*open(exec::DataReader::images, "train"))->getDigest());
+  EXPECT_NE(first,
+            *(*open(exec::DataReader::images, "train"))->getDigest(false));
 }
 
 TEST_F(ImageFoldersTest, what_is_refused) {

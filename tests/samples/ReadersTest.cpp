@@ -26,14 +26,14 @@ class ReadersTest : public testing::Test {
 protected:
   ReadersTest() {
     source.input = "x";
+    source.train = "file";
     sizes = {3};
   }
 
   Result<Samples> open(const std::string &bytes) {
     writeBytes(folder / "file", bytes);
-    return openSamples({source, folder / "file",
-                        trainPath.empty() ? folder / "file" : trainPath, sizes,
-                        element});
+    return openSamples(
+        {source, folder / "file", folder.path.string(), sizes, element});
   }
   void expectError(const std::string &bytes, ErrorCode code,
                    const std::string &message) {
@@ -75,7 +75,6 @@ protected:
   TemporaryFolder folder;
   exec::DataSourceT source;
   std::vector<int64_t> sizes;
-  std::string trainPath;
   exec::ElementType element = exec::ElementType::i64;
 };
 
@@ -144,13 +143,13 @@ TEST_F(TokensTest, a_file_that_is_cut_off) {
 TEST_F(TokensTest, digests_differ_where_ids_do) {
   source.units = "u16";
   std::string bytes(600, '\1');
-  const std::string first = *(*open(bytes))->getDigest();
-  EXPECT_EQ(first, *(*open(bytes))->getDigest());
+  const std::string first = *(*open(bytes))->getDigest(true);
+  EXPECT_EQ(first, *(*open(bytes))->getDigest(true));
   bytes[300] = 2;
-  EXPECT_NE(first, *(*open(bytes))->getDigest());
+  EXPECT_NE(first, *(*open(bytes))->getDigest(true));
   bytes[300] = 1;
   source.stride = 1;
-  EXPECT_NE(first, *(*open(bytes))->getDigest());
+  EXPECT_NE(first, *(*open(bytes))->getDigest(true));
 }
 
 class TextTest : public ReadersTest {
@@ -176,8 +175,8 @@ TEST_F(TextTest, characters_in_the_order_of_their_numbers) {
                            "a\xf0\x9f\x98\x80\xe2\x82\xacz";
   for (const std::string &file : {text, compress(text)})
     EXPECT_THAT(readAll<int32_t>(file), ElementsAre(1, 3, 0, 5, 4, 2));
-  trainPath = folder / "train";
-  writeBytes(trainPath, "za\xe2\x82\xac.");
+  source.train = "train";
+  writeBytes(folder / "train", "za\xe2\x82\xac.");
   EXPECT_THAT(readAll<int32_t>("a\xe2\x82\xac."), ElementsAre(1, 3, 0));
 }
 
@@ -191,8 +190,8 @@ TEST_F(TextTest, what_is_refused) {
                 "byte 4 begins no character of UTF-8");
   expectError("ab", ErrorCode::WrongData,
               "has 2 characters, one sample of input 'x' has 3");
-  trainPath = folder / "train";
-  writeBytes(trainPath, "abc");
+  source.train = "train";
+  writeBytes(folder / "train", "abc");
   expectError("abcab\xc3\xb6", ErrorCode::WrongData,
               "its character 5 is U+00F6, which the text for training does "
               "not have");
@@ -205,7 +204,8 @@ TEST_F(TextTest, numbers_become_text_again) {
                            "a\xf0\x9f\x98\x80\xe2\x82\xac~\x7f\xc2\x80";
   writeBytes(folder / "file", text);
   for (const char *name : {"bytes", "chars"}) {
-    Result<TextUnits> units = TextUnits::open(name, folder / "file");
+    source.units = name;
+    Result<TextUnits> units = TextUnits::open(source, folder.path.string());
     ASSERT_TRUE(units);
     EXPECT_EQ(units->getSize(), *name == 'b' ? 256 : 8);
     std::string again;
@@ -227,7 +227,7 @@ TEST_F(TextTest, listeners_hear_how_far_it_is) {
   for (const std::string &file : {text, compress(text)}) {
     writeBytes(folder / "file", file);
     std::vector<uint64_t> heard;
-    SampleRequest request{source, folder / "file", folder / "file", sizes,
+    SampleRequest request{source, folder / "file", folder.path.string(), sizes,
                           element};
     request.listener = [&](uint64_t bytes, uint64_t allBytes) {
       heard.push_back(bytes);

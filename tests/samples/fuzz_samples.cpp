@@ -56,10 +56,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                                         : readJpeg(path, {5, 7, channels}));
     return 0;
   }
-  static const exec::DataSourceT source = makeSource(reader);
+  static exec::DataSourceT source = makeSource(reader);
   for (exec::ElementType element :
        {exec::ElementType::f32, exec::ElementType::i64}) {
-    Result<Samples> opened = openSamples({source, path, path, {3}, element});
+    source.train = path;
+    Result<Samples> opened = openSamples({source, path, "", {3}, element});
     if (opened)
       readAllOf(**opened);
   }
