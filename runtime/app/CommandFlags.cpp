@@ -224,11 +224,19 @@ CommandLine::CommandLine() {
                  "is slow")
       ->excludes("--trace");
   CLI::Option *evalSteps = addEvalSteps(train);
+  CLI::Option *evalEvery =
+      takes("N", train->add_option(
+                     "--eval-every", flags.training.evalEvery,
+                     "evaluate on the test files behind every N steps and the "
+                     "last one, too; the means are among the metrics, as "
+                     "test/loss"));
+  evalEvery->check(CLI::Range(int64_t(1), int64_t(1) << 40));
   train
       ->add_flag_callback(
           "--no-eval", [this] { flags.training.evaluates = false; },
           "only train; the test files are not read")
-      ->excludes(evalSteps);
+      ->excludes(evalSteps)
+      ->excludes(evalEvery);
 
   addEval();
   addPredict();

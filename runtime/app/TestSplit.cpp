@@ -25,33 +25,39 @@ Result<TestSplit> TestSplit::load(const Session &session,
   return TestSplit(*program, std::move(*dataset));
 }
 
-Result<std::vector<NamedValue>>
-TestSplit::evaluate(Session &session, std::optional<int64_t> maxBatches) const {
+int64_t TestSplit::getNumEvaluated(std::optional<int64_t> maxBatches) const {
   const int64_t batchSize = dataset.getBatchSize();
   const int64_t numSamples = dataset.getNumSamples();
   const int64_t allBatches = (numSamples + batchSize - 1) / batchSize;
   const int64_t used =
       std::min(maxBatches.value_or(allBatches), allBatches) * batchSize;
+  return std::min(used, numSamples);
+}
+
+Result<std::vector<NamedValue>>
+TestSplit::evaluate(Session &session, std::optional<int64_t> maxBatches) const {
   const SampleLoop loop{.program = *program,
-                        .batchSize = batchSize,
-                        .numSamples = std::min(used, numSamples),
+                        .batchSize = dataset.getBatchSize(),
+                        .numSamples = getNumEvaluated(maxBatches),
                         .feed =
                             [&](std::span<const int64_t> samples) {
                               return dataset.feed(session.getDevices(),
                                                   samples);
                             },
                         .name = "evaluation"};
-  Result<std::vector<NamedValue>> means = loop.run(session);
-  if (!means || !session.isFirst())
-    return means;
+  return loop.run(session);
+}
+
+void TestSplit::print(const std::vector<NamedValue> &means,
+                      std::optional<int64_t> maxBatches) const {
   printOutput(fmt::format("evaluated {} of {} test samples, in batches of {}\n",
-                          loop.numSamples, numSamples, batchSize));
-  for (const auto &[name, mean] : *means)
+                          getNumEvaluated(maxBatches), dataset.getNumSamples(),
+                          dataset.getBatchSize()));
+  for (const auto &[name, mean] : means)
     if (name == "accuracy")
       printOutput(fmt::format("test {} {:.1f} %\n", name, mean * 100));
     else
       printOutput(fmt::format("test {} {:.4g}\n", name, mean));
-  return means;
 }
 
 Status runtime::evaluateOnTestSplit(Session &session,
@@ -69,5 +75,9 @@ Status runtime::evaluateOnTestSplit(Session &session,
       return same;
   }
   Result<std::vector<NamedValue>> means = split->evaluate(session, maxBatches);
-  return means ? Status::success() : Status(means.getError());
+  if (!means)
+    return means.getError();
+  if (session.isFirst())
+    split->print(*means, maxBatches);
+  return Status::success();
 }

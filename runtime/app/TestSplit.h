@@ -21,12 +21,16 @@ public:
 
   const Dataset &getDataset() const { return dataset; }
 
-  /// Runs program "eval" over the samples, or those of the first `maxBatches`
-  /// batches, and prints the mean of every scalar output, as "test loss 0.3123"
-  /// and "test accuracy 88.9 %"; returns these means. Progress goes to standard
-  /// error.
+  /// How many samples an evaluation takes: all, or those of the first
+  /// `maxBatches` batches.
+  int64_t getNumEvaluated(std::optional<int64_t> maxBatches) const;
+  /// Runs program "eval" over these samples; the mean of every scalar output.
+  /// Progress goes to standard error.
   Result<std::vector<NamedValue>>
   evaluate(Session &session, std::optional<int64_t> maxBatches) const;
+  /// Prints these means, as "test loss 0.3123" and "test accuracy 88.9 %".
+  void print(const std::vector<NamedValue> &means,
+             std::optional<int64_t> maxBatches) const;
 
 private:
   TestSplit(const exec::ProgramT *program, Dataset dataset)

@@ -87,6 +87,25 @@ static int64_t getTotalSteps(const TrainingRequest &request,
              : request.epochs.value_or(recipe.epochs) * dataset.getNumBatches();
 }
 
+/// Under which name the mean of an output over the test samples is among the
+/// metrics: no output is called so.
+static std::string getTestName(const std::string &output) {
+  return "test/" + output;
+}
+
+/// An error where the loss of the test samples is not finite, but has to be.
+static Status checkTestLoss(const TrainingRequest &request,
+                            const exec::TrainingT &recipe,
+                            const std::vector<NamedValue> &means) {
+  const std::optional<double> loss = findValue(means, recipe.minimize);
+  if (!request.failsOnNan || !loss || std::isfinite(*loss))
+    return Status::success();
+  return Error{
+      ErrorCode::LossNotFinite,
+      fmt::format("loss '{}' is {} on the test split", recipe.minimize, *loss),
+      ""};
+}
+
 /// What decide() tells of a step besides the number of a signal.
 static constexpr uint8_t savesBit = 0x80;
 
@@ -97,11 +116,13 @@ class Steps {
 public:
   Steps(Session &session, const exec::ProgramT &program,
         const exec::TrainingT &recipe, const Dataset &dataset,
-        const TrainingRequest &request, const TrainingPosition &position,
-        StepLog &log, StepTracer &tracer, NanTrap *trap, Saver *saver)
+        const TestSplit *split, const TrainingRequest &request,
+        const TrainingPosition &position, StepLog &log, StepTracer &tracer,
+        NanTrap *trap, Saver *saver)
       : session(session), program(program), recipe(recipe), dataset(dataset),
-        request(request), position(position), log(log), tracer(tracer),
-        trap(trap), saver(saver), stepsPerEpoch(dataset.getNumBatches()),
+        split(split), request(request), position(position), log(log),
+        tracer(tracer), trap(trap), saver(saver),
+        stepsPerEpoch(dataset.getNumBatches()),
         totalSteps(getTotalSteps(request, recipe, dataset)),
         prefetch(dataset, session.getDevices(), position.step, totalSteps,
                  [this](int64_t step, std::span<int64_t> samples) {
@@ -109,10 +130,19 @@ public:
                  }) {}
 
   Status run();
+  /// What the test split gave behind the last step; empty: it was not asked.
+  const std::vector<NamedValue> &getLastMeans() const { return lastMeans; }
 
 private:
   /// The samples of a step, counted from 0.
   void fillOrder(int64_t step, std::span<int64_t> samples) const;
+  /// Whether the test split is to be evaluated behind a step.
+  bool isEvaluated(int64_t step) const {
+    return split && request.evalEvery &&
+           ((step + 1) % *request.evalEvery == 0 || step + 1 == totalSteps);
+  }
+  /// Evaluates behind a step, and adds what that gives to its metrics.
+  Status evaluate(int64_t step, std::vector<NamedValue> &values);
   /// Runs a step, and writes its metrics; its loss, if it has one.
   Result<std::optional<double>> runStep(int64_t step);
   /// Tells of a loss that is the first one not to be finite, and of how far
@@ -127,6 +157,7 @@ private:
   const exec::ProgramT &program;
   const exec::TrainingT &recipe;
   const Dataset &dataset;
+  const TestSplit *split; ///< null: there is none
   const TrainingRequest &request;
   const TrainingPosition &position;
   StepLog &log;
@@ -136,7 +167,9 @@ private:
   const int64_t stepsPerEpoch, totalSteps;
   Prefetch prefetch;
   Progress progress;
-  bool isFinite = true; ///< the loss, as far as was seen
+  bool isFinite = true;              ///< the loss, as far as was seen
+  std::vector<NamedValue> lastMeans; ///< over the test samples
+  Clock::duration evaluated{};       ///< time that this took
   const Clock::time_point start = Clock::now();
 };
 
@@ -150,6 +183,20 @@ void Steps::fillOrder(int64_t step, std::span<int64_t> samples) const {
     samples[i] = order.getSample(first + int64_t(i));
 }
 
+Status Steps::evaluate(int64_t step, std::vector<NamedValue> &values) {
+  const Clock::time_point begin = Clock::now();
+  progress.finish();
+  Result<std::vector<NamedValue>> means =
+      split->evaluate(session, request.evalBatches);
+  if (!means)
+    return means.getError();
+  lastMeans = std::move(*means);
+  for (const NamedValue &mean : lastMeans)
+    values.push_back({getTestName(mean.name), mean.value});
+  evaluated += Clock::now() - begin;
+  return Status::success();
+}
+
 Result<std::optional<double>> Steps::runStep(int64_t step) {
   const Clock::time_point stepStart = Clock::now();
   Status ran = prefetch.feed();
@@ -157,16 +204,23 @@ Result<std::optional<double>> Steps::runStep(int64_t step) {
     ran = trap ? trap->run(step + 1) : tracer.run(step);
   if (!ran)
     return ran.getError();
-  const Result<std::vector<NamedValue>> values = session.readScalars(program);
+  Result<std::vector<NamedValue>> values = session.readScalars(program);
   if (!values)
     return values.getError();
-  Status logged = log.add(
-      {step + 1, step / stepsPerEpoch + 1, *values,
-       double(dataset.getBatchSize()) / getSeconds(Clock::now() - stepStart),
-       prefetch.getSecondsWaited()});
+  const double rate =
+      double(dataset.getBatchSize()) / getSeconds(Clock::now() - stepStart);
+  const double waited = prefetch.getSecondsWaited();
+  const std::optional<double> loss = findValue(*values, recipe.minimize);
+  if (isEvaluated(step))
+    if (Status tested = evaluate(step, *values); !tested)
+      return tested.getError();
+  Status logged =
+      log.add({step + 1, step / stepsPerEpoch + 1, *values, rate, waited});
+  if (logged && isEvaluated(step))
+    logged = checkTestLoss(request, recipe, lastMeans);
   if (!logged)
     return logged.getError();
-  return findValue(*values, recipe.minimize);
+  return loss;
 }
 
 Status Steps::tell(int64_t step, std::optional<double> loss) {
@@ -189,20 +243,23 @@ Status Steps::tell(int64_t step, std::optional<double> loss) {
   const Clock::time_point now = Clock::now();
   if (!session.isFirst() || !(progress.isDue(now) || endsEpoch))
     return Status::success();
-  const double rate =
-      double(step + 1 - position.step) / getSeconds(now - start);
+  const auto numSteps = double(step + 1 - position.step);
+  const double rate = numSteps / getSeconds(now - start - evaluated);
   const int64_t totalEpochs = (totalSteps + stepsPerEpoch - 1) / stepsPerEpoch;
-  progress.show(
-      {fmt::format("epoch {}/{}", epoch + 1, totalEpochs),
-       getSteps(request, recipe)
-           ? fmt::format("step {}/{}", step + 1, totalSteps)
-           : fmt::format("step {}/{}", stepInEpoch + 1, stepsPerEpoch),
-       fmt::format("loss {}", loss ? formatNumber(*loss) : "no number"),
-       fmt::format("{} samples/s",
-                   formatRate(rate * double(dataset.getBatchSize()))),
-       fmt::format("{} left",
-                   formatDuration(double(totalSteps - step - 1) / rate))},
-      now, endsEpoch);
+  std::vector<std::string> fields = {
+      fmt::format("epoch {}/{}", epoch + 1, totalEpochs),
+      getSteps(request, recipe)
+          ? fmt::format("step {}/{}", step + 1, totalSteps)
+          : fmt::format("step {}/{}", stepInEpoch + 1, stepsPerEpoch),
+      fmt::format("loss {}", loss ? formatNumber(*loss) : "no number")};
+  if (const auto tested = findValue(lastMeans, recipe.minimize))
+    fields.push_back(fmt::format("test loss {}", formatNumber(*tested)));
+  fields.push_back(fmt::format(
+      "{} samples/s", formatRate(rate * double(dataset.getBatchSize()))));
+  fields.push_back(fmt::format(
+      "{} left", formatDuration(double(totalSteps - step - 1) *
+                                getSeconds(now - start) / numSteps)));
+  progress.show(fields, now, endsEpoch);
   return Status::success();
 }
 
@@ -331,12 +388,15 @@ static Status agreeOnData(Session &session, const Dataset &dataset,
 }
 
 /// Runs the steps behind `position`, with the variables of the checkpoint, if
-/// there is one, else with these parameters.
+/// there is one, else with these parameters. `lastMeans` are those of the test
+/// split behind the last step, where the steps have asked for them.
 static Status runSteps(Session &session, const exec::ProgramT &program,
-                       const Dataset &dataset, const TrainingRequest &request,
+                       const Dataset &dataset, const TestSplit *split,
+                       const TrainingRequest &request,
                        const TrainingPosition &position,
                        const Parameters &parameters,
-                       const Checkpoint *checkpoint) {
+                       const Checkpoint *checkpoint,
+                       std::vector<NamedValue> &lastMeans) {
   const exec::TrainingT &recipe = *session.getExecutable().data.training;
   std::unique_ptr<Saver> saver;
   if (!request.save.folder.empty()) {
@@ -367,10 +427,12 @@ static Status runSteps(Session &session, const exec::ProgramT &program,
   std::optional<NanTrap> trap;
   if (request.trapsNan)
     trap.emplace(session, program);
-  if (ready)
-    ready = Steps(session, program, recipe, dataset, request, position, *log,
-                  *tracer, trap ? &*trap : nullptr, saver.get())
-                .run();
+  if (ready) {
+    Steps steps(session, program, recipe, dataset, split, request, position,
+                *log, *tracer, trap ? &*trap : nullptr, saver.get());
+    ready = steps.run();
+    lastMeans = steps.getLastMeans();
+  }
   // What there is of a training that ends early is worth a look, too.
   const Status logged = log->finish();
   if (ready)
@@ -379,6 +441,23 @@ static Status runSteps(Session &session, const exec::ProgramT &program,
   if (!ready && session.hasOtherRanks())
     static_cast<void>(saver.release());
   return ready;
+}
+
+/// The evaluation behind the last step; `means` are what it has given already,
+/// or empty.
+static Status evaluateInTheEnd(Session &session, const TestSplit &split,
+                               const TrainingRequest &request,
+                               std::vector<NamedValue> means) {
+  if (means.empty()) {
+    Result<std::vector<NamedValue>> evaluated =
+        split.evaluate(session, request.evalBatches);
+    if (!evaluated)
+      return evaluated.getError();
+    means = std::move(*evaluated);
+  }
+  if (session.isFirst())
+    split.print(means, request.evalBatches);
+  return checkTestLoss(request, *session.getExecutable().data.training, means);
 }
 
 /// A training that knows which checkpoint it goes on from.
@@ -414,6 +493,11 @@ static Status trainFrom(Session &session, const TrainingRequest &request) {
     return dataset.getError();
   std::optional<TestSplit> split;
   const bool hasTest = hasTestFiles(session.getExecutable().data);
+  if (request.evalEvery && !hasTest)
+    return Error{ErrorCode::Usage,
+                 "--eval-every needs test files, of which the data block "
+                 "names none",
+                 "name one for each input: test = \"FILE\""};
   if (request.evaluates && !hasTest && session.isFirst())
     printNote("the data block names no test files to evaluate on");
   if (request.evaluates && hasTest) {
@@ -429,21 +513,12 @@ static Status trainFrom(Session &session, const TrainingRequest &request) {
       getPosition(*dataset, request, checkpoint ? &*checkpoint : nullptr);
   if (!position)
     return position.getError();
-  Status trained = runSteps(session, **program, *dataset, request, *position,
-                            *parameters, checkpoint ? &*checkpoint : nullptr);
-  if (!trained || !split)
-    return trained;
-  Result<std::vector<NamedValue>> means =
-      split->evaluate(session, request.evalBatches);
-  if (!means)
-    return means.getError();
-  const std::optional<double> loss = findValue(*means, recipe->minimize);
-  if (request.failsOnNan && loss && !std::isfinite(*loss))
-    return Error{ErrorCode::LossNotFinite,
-                 fmt::format("loss '{}' is {} on the test split",
-                             recipe->minimize, *loss),
-                 ""};
-  return Status::success();
+  std::vector<NamedValue> means;
+  Status trained = runSteps(
+      session, **program, *dataset, split ? &*split : nullptr, request,
+      *position, *parameters, checkpoint ? &*checkpoint : nullptr, means);
+  return trained && split ? evaluateInTheEnd(session, *split, request, means)
+                          : trained;
 }
 
 Status runtime::train(Session &session, const TrainingRequest &request) {

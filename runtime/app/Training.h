@@ -23,6 +23,7 @@ struct TrainingRequest {
   bool failsOnNan = false;            ///< ends where the loss is not finite
   bool evaluates = true;              ///< on the test split, in the end
   std::optional<int64_t> evalBatches; ///< instead of all of the test split
+  std::optional<int64_t> evalEvery;   ///< steps; none: in the end alone
   /// That training starts from; none given: those of the seed.
   ParameterRequest parameters;
   TraceRequest trace;
@@ -45,6 +46,10 @@ struct TrainingRequest {
 /// is an error of code LossNotFinite, and so is that of the evaluation. (Steps
 /// that fp16's loss scale leaves out have gradients that are not finite, not
 /// losses.)
+///
+/// With `evalEvery` the test split is evaluated behind every so many steps and
+/// the last one, too, which changes no number of the training; the means are
+/// among the metrics of the step, as "test/loss".
 ///
 /// With `save` the state is saved as often as that says, and behind the last
 /// step. With `resumePath`, or `continues`, training goes on behind the last

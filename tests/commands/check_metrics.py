@@ -19,7 +19,9 @@ dim in = 5
 layout { batch -> data }
 model line(x: f32[batch, in]) {
   param w: f32[in] = normal(stddev = 0.3)
-  output loss   = mean((x / 255 * w - 0.5) ^ 2)
+  state centre: f32[in] = 0
+  if training { centre = 0.5 * centre + mean(x / 255, over = batch) }
+  output loss   = mean((dropout(x / 255 * w, rate = 0.2) - 0.5 - centre) ^ 2)
   output spread = max(x / 255 * w)
 }
 data over batch { x = idx("x", test = "x-test") }
@@ -84,6 +86,32 @@ def check(folder, program, *flags):
     return [step["loss"] for step in steps]
 
 
+def check_evaluations(folder, program, *flags):
+    """A training that is evaluated now and then: in lines, events and the picture, and
+    with the numbers of one that is not."""
+    lines, board, plot = folder / "lines", folder / "board", folder / "loss.svg"
+
+    def train(*more):
+        run(program, "train", "--data-dir", folder, "--steps", 11, "--metrics", lines, *flags, *more)
+        steps = [json.loads(line) for line in lines.read_text().splitlines()]
+        return [{name: value for name, value in step.items() if name not in (
+            "samples_per_s", "data_wait_s")} for step in steps]
+    plain = train("--no-eval")
+    tested = train("--eval-every", 4, "--tensorboard", board, "--plot", plot)
+    kept = [{name: value for name, value in step.items() if not name.startswith("test/")}
+            for step in tested]
+    assert kept == plain, (kept, plain)
+    found = [step["step"] for step in tested if "test/loss" in step]
+    assert found == [4, 8, 11], found
+    events = read_events(board)["test/loss"]
+    assert [step for step, _ in events] == found, events
+    for step, value in events:
+        assert abs(value - tested[step - 1]["test/loss"]) < 1e-6, (step, value)
+    texts = [text.text for text in xml.etree.ElementTree.parse(plot).getroot().iter(
+        "{http://www.w3.org/2000/svg}text")]
+    assert "test/loss" in texts and "test/spread" in texts, texts
+
+
 def main():
     meshc, root = sys.argv[1:3]
     packages.need(root, "tensorboard")
@@ -95,6 +123,9 @@ def main():
         run(meshc, "compile", folder / "line.mesh", "-o", program)
         alone = check(folder, program)
         assert check(folder, program, "--processes", 3) == alone
+        check_evaluations(folder, program, "--processes", 3)
+        run(meshc, "compile", folder / "line.mesh", "-o", program, "--precision", "fp16")
+        check_evaluations(folder, program)
 
 
 if __name__ == "__main__":

@@ -260,6 +260,12 @@ TEST_F(CommandLineTest, train_and_eval) {
   expectFailure({"train", "--data-dir", folder.path.string(), "--no-eval",
                  "--eval-steps", "1"},
                 2, "--eval-steps excludes --no-eval");
+  expectFailure({"train", "--data-dir", folder.path.string(), "--no-eval",
+                 "--eval-every", "1"},
+                2, "--eval-every excludes --no-eval");
+  expectFailure(
+      {"train", "--data-dir", folder.path.string(), "--eval-every", "0"}, 2,
+      "--eval-every");
   EXPECT_EQ(run({"eval", "--data-dir", folder.path.string(), "--init", "random",
                  "--seed", "1"})
                 .code,

@@ -46,6 +46,8 @@ public:
     EXPECT_TRUE(split) << split.getError().message;
     Result<std::vector<NamedValue>> means =
         split->evaluate(*session, maxBatches);
+    if (means)
+      split->print(*means, maxBatches);
     output = testing::internal::GetCapturedStdout();
     progress = testing::internal::GetCapturedStderr();
     EXPECT_TRUE(means) << means.getError().message;

@@ -4,6 +4,7 @@
 
 #include "tests/runtime/LinearModel.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -114,6 +115,46 @@ TEST(TrainingTest, every_mesh_trains_on_the_same_batches) {
           << devices << " devices, step " << i + 1;
     }
   }
+}
+
+/// Evaluations while a training runs change nothing of it, and are those that
+/// it would give in the end.
+TEST(TrainingTest, evaluations_change_no_number) {
+  TemporaryFolder folder;
+  writeLinearData(folder);
+  auto run = [&](int64_t steps, std::optional<int64_t> every) {
+    TrainingRequest request;
+    request.steps = steps;
+    request.evalEvery = every;
+    request.evalBatches = 2;
+    Outcome outcome = runTraining(*makeSession(3), request, folder);
+    EXPECT_TRUE(outcome.status) << outcome.status.getError().message;
+    for (std::string &line : outcome.metrics)
+      line = std::regex_replace(line, std::regex(", \"samples_per_s.*"), "");
+    return outcome;
+  };
+  const Outcome plain = run(10, std::nullopt), tested = run(10, 4);
+  ASSERT_EQ(tested.metrics.size(), 10u);
+  for (int64_t step = 1; step <= 10; ++step) {
+    const std::string &line = tested.metrics[size_t(step - 1)];
+    const bool isTested = step == 4 || step == 8 || step == 10;
+    EXPECT_EQ(line.find("\"test/") != std::string::npos, isTested) << line;
+    EXPECT_EQ(line.substr(0, line.find(", \"test/")),
+              plain.metrics[size_t(step - 1)]);
+    if (!isTested)
+      continue;
+    const std::string output = run(step, std::nullopt).output;
+    EXPECT_THAT(output, HasSubstr(fmt::format("test loss {:.4g}\n",
+                                              getNumber(line, "test/loss"))));
+    EXPECT_THAT(output,
+                HasSubstr(fmt::format("test accuracy {:.1f} %\n",
+                                      100 * getNumber(line, "test/accuracy"))));
+  }
+  EXPECT_EQ(tested.output, plain.output);
+  EXPECT_THAT(tested.progress, ContainsRegex("step 10/10  loss [0-9.]+  test "
+                                             "loss [0-9.]+  [0-9]+ samples/s"));
+  // Behind each step, the last one once.
+  EXPECT_EQ(run(3, 1).output, run(3, std::nullopt).output);
 }
 
 TEST(TrainingTest, seeds_change_the_run_and_repeat_it) {
