@@ -1,6 +1,7 @@
 #include "runtime/app/CheckpointCommands.h"
 
 #include "runtime/app/Progress.h"
+#include "runtime/checkpoint/BestFolder.h"
 #include "runtime/checkpoint/Checkpoint.h"
 #include "runtime/exec/HalfFloats.h"
 #include "runtime/io/Escape.h"
@@ -37,20 +38,26 @@ static std::string count(size_t number, const char *what) {
   return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
 }
 
-/// The checkpoints of a folder, ascending, or the one at `path`.
+/// The checkpoints of a folder, ascending, then its best one; or the one at
+/// `path`.
 static Result<std::vector<std::string>> findAll(const std::string &path) {
   std::error_code ignored;
   if (std::filesystem::exists(path + "/" + manifestName, ignored))
     return std::vector<std::string>{path};
-  Result<std::vector<int64_t>> steps = listSteps(path);
-  if (!steps)
-    return steps.getError();
-  if (steps->empty())
+  std::vector<std::string> folders = {path};
+  if (std::filesystem::exists(getBestPath(path), ignored))
+    folders.push_back(getBestPath(path));
+  std::vector<std::string> paths;
+  for (const std::string &folder : folders) {
+    Result<std::vector<int64_t>> steps = listSteps(folder);
+    if (!steps)
+      return steps.getError();
+    for (int64_t step : *steps)
+      paths.push_back(folder + "/" + getStepName(step));
+  }
+  if (paths.empty())
     return Error{ErrorCode::NoCheckpoint,
                  fmt::format("'{}' has no checkpoints", path), ""};
-  std::vector<std::string> paths;
-  for (int64_t step : *steps)
-    paths.push_back(path + "/" + getStepName(step));
   return paths;
 }
 
@@ -85,15 +92,20 @@ Status runtime::listCheckpoints(const std::string &path) {
     const auto savedAt = std::time_t(manifest.savedAt);
     std::string precision =
         manifest.precision.empty() ? "f32" : manifest.precision;
+    std::string best;
+    if (manifest.evaluation)
+      best = fmt::format("  {} of the test samples: {:.6g}",
+                         toString(manifest.evaluation->criterion),
+                         manifest.evaluation->value);
     printLine(fmt::format(
         "{}  step {}  {:%Y-%m-%d %H:%M:%S}  {}  {} in {}  {} on {}, {}, seed "
-        "{}",
+        "{}{}",
         checkpoint.getPath(), manifest.position.step, fmt::localtime(savedAt),
         formatBytes(manifest.getBytes()),
         count(manifest.tensors.size(), "value"),
         count(manifest.files.size(), "file"), manifest.model,
         manifest.mesh.empty() ? "one device" : manifest.mesh, precision,
-        manifest.position.seed));
+        manifest.position.seed, best));
     return Status::success();
   });
 }

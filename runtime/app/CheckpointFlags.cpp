@@ -35,6 +35,16 @@ static std::string parseInterval(const std::string &text,
   return "";
 }
 
+/// "loss" or "max:accuracy"; empty: the lowest of what is minimized.
+static Criterion parseCriterion(std::string text) {
+  static constexpr std::string_view highest = "max:";
+  Criterion criterion;
+  criterion.isHighest = text.starts_with(highest);
+  criterion.output =
+      criterion.isHighest ? text.substr(highest.size()) : std::move(text);
+  return criterion;
+}
+
 void CommandLine::addSaving(CLI::App *subcommand) {
   SaveRequest &save = flags.training.save;
   CLI::Option *folder =
@@ -61,6 +71,17 @@ void CommandLine::addSaving(CLI::App *subcommand) {
                  fmt::format("checkpoints to keep, the last ones (default {})",
                              save.keep)))
       ->check(CLI::Range(int64_t(1), int64_t(1) << 40))
+      ->needs(folder);
+  takes("[max:]OUTPUT",
+        subcommand->add_option_function<std::string>(
+            "--keep-best",
+            [this](const std::string &text) {
+              flags.training.save.best = parseCriterion(text);
+            },
+            "besides the checkpoint with the lowest mean of an output over the "
+            "test samples, in the folder best; of what is minimized, if "
+            "nothing is said; max: the highest one"))
+      ->expected(0, 1)
       ->needs(folder);
   takes("BYTES",
         subcommand->add_option(

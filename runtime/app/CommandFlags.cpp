@@ -231,6 +231,7 @@ CommandLine::CommandLine() {
                      "last one, too; the means are among the metrics, as "
                      "test/loss"));
   evalEvery->check(CLI::Range(int64_t(1), int64_t(1) << 40));
+  train->get_option("--keep-best")->needs(evalEvery);
   train
       ->add_flag_callback(
           "--no-eval", [this] { flags.training.evaluates = false; },

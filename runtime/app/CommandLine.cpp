@@ -57,6 +57,9 @@ static Agreements getAgreements(const CommandLine &commandLine,
       {"--eval-every", number(flags.training.evalEvery)},
       {"--no-eval", flags.training.evaluates ? "not given" : "given"},
       {"--save", flags.training.save.folder.empty() ? "not given" : "given"},
+      {"--keep-best", flags.training.save.best
+                          ? toString(*flags.training.save.best)
+                          : "not given"},
       {"--resume", flags.training.resumePath.empty() ? "not given" : "given"},
       {"--continue", flags.training.continues ? "given" : "not given"},
       {"--trace",

@@ -148,6 +148,8 @@ private:
   /// Tells of a loss that is the first one not to be finite, and of how far
   /// the training is.
   Status tell(int64_t step, std::optional<double> loss);
+  /// Saves behind a step that is the best one so far.
+  Status saveBest(int64_t step);
   /// Saves, where it is time for it, and ends where a signal asks for it.
   Status endStep(int64_t step, SignalsInSteps &signals);
   /// Saves behind a step, and waits until it is there.
@@ -275,7 +277,26 @@ Status Steps::saveLast(int64_t steps) {
   if (saved && session.isFirst() && steps > position.step)
     printMessage(
         fmt::format("saved {}/{}\n", request.save.folder, getStepName(steps)));
+  if (const BestFolder *best = saver->getBest(); saved && best)
+    printMessage(fmt::format(
+        "{} of the test samples: {} in {}/{}\n",
+        toString(*saver->getCriterion()), formatNumber(best->getValue()),
+        best->getFolder().getPath(), getStepName(*best->getStep())));
   return saved;
+}
+
+Status Steps::saveBest(int64_t step) {
+  if (!saver || !saver->getCriterion() || !isEvaluated(step))
+    return Status::success();
+  const std::optional<double> value =
+      findValue(lastMeans, saver->getCriterion()->output);
+  Result<uint8_t> decided =
+      session.getDevices().decide(uint8_t(value && saver->isBest(*value)));
+  if (!decided)
+    return decided.getError();
+  // In front of the checkpoint of this step: a training that goes on from there
+  // evaluates it no more.
+  return *decided ? saver->saveBest(step + 1, *value) : Status::success();
 }
 
 Status Steps::endStep(int64_t step, SignalsInSteps &signals) {
@@ -310,6 +331,8 @@ Status Steps::run() {
     if (!loss)
       return loss.getError();
     Status ended = tell(step, *loss);
+    if (ended)
+      ended = saveBest(step);
     if (ended)
       ended = endStep(step, signals);
     if (!ended)
@@ -369,6 +392,32 @@ static bool isInFolder(const std::string &checkpoint,
   return fs::equivalent(fs::path(checkpoint) / "..", folder, failed);
 }
 
+/// Says what the best checkpoint is to be by, in full. Errors: UnknownName
+/// where the output is none of the evaluation's numbers; those of reading.
+static Status complete(const Session &session, const TestSplit &split,
+                       const TrainingRequest &request, Criterion &criterion) {
+  if (criterion.output.empty())
+    criterion.output = session.getExecutable().data.training->minimize;
+  Result<const exec::ProgramT *> program = session.getProgram("eval");
+  if (!program)
+    return program.getError();
+  std::vector<std::string> names;
+  for (const auto &port : (*program)->outputs)
+    if (port->layout->dims.empty())
+      names.push_back(port->name);
+  if (std::find(names.begin(), names.end(), criterion.output) == names.end())
+    return Error{ErrorCode::UnknownName,
+                 fmt::format("--keep-best: '{}' is no output without dims",
+                             criterion.output),
+                 listNames(names)};
+  Result<std::string> digest = split.getDataset().getDigest();
+  if (!digest)
+    return digest.getError();
+  criterion.data = std::move(*digest);
+  criterion.samples = split.getNumEvaluated(request.evalBatches);
+  return Status::success();
+}
+
 /// An error if ranks have read different files.
 static Status agreeOnData(Session &session, const Dataset &dataset,
                           const std::optional<TestSplit> &split) {
@@ -400,8 +449,13 @@ static Status runSteps(Session &session, const exec::ProgramT &program,
   const exec::TrainingT &recipe = *session.getExecutable().data.training;
   std::unique_ptr<Saver> saver;
   if (!request.save.folder.empty()) {
+    SaveRequest save = request.save;
+    save.continues = request.continues;
+    if (save.best)
+      if (Status known = complete(session, *split, request, *save.best); !known)
+        return known;
     Result<std::unique_ptr<Saver>> created = Saver::create(
-        session.getDevices(), session.getRanks(), request.save, position,
+        session.getDevices(), session.getRanks(), save, position,
         checkpoint && isInFolder(checkpoint->getPath(), request.save.folder));
     if (!created)
       return created.getError();
@@ -494,10 +548,12 @@ static Status trainFrom(Session &session, const TrainingRequest &request) {
   std::optional<TestSplit> split;
   const bool hasTest = hasTestFiles(session.getExecutable().data);
   if (request.evalEvery && !hasTest)
-    return Error{ErrorCode::Usage,
-                 "--eval-every needs test files, of which the data block "
-                 "names none",
-                 "name one for each input: test = \"FILE\""};
+    return Error{
+        ErrorCode::Usage,
+        fmt::format("{} needs test files, of which the data block "
+                    "names none",
+                    request.save.best ? "--keep-best" : "--eval-every"),
+        "name one for each input: test = \"FILE\""};
   if (request.evaluates && !hasTest && session.isFirst())
     printNote("the data block names no test files to evaluate on");
   if (request.evaluates && hasTest) {

@@ -118,6 +118,11 @@ static Status syncFolder(const std::string &path) {
   return Status::success();
 }
 
+/// Where a checkpoint is while it is removed.
+static std::string getOldPath(const std::string &folder, int64_t step) {
+  return fmt::format("{}/.{}.old", folder, getStepName(step));
+}
+
 /// Removes a folder with files of a checkpoint; what is not of a checkpoint
 /// stays, and the folder with it.
 static void removeFiles(const std::string &path) {
@@ -232,9 +237,24 @@ Status SaveFolder::commit(int64_t step, std::string_view manifest) const {
   if (!synced)
     return synced;
   const std::string target = path + "/" + getStepName(step);
-  if (rename(part.c_str(), target.c_str()) != 0)
+  if (rename(part.c_str(), target.c_str()) == 0)
+    return syncFolder(path);
+  // One of this step is there: they change places, so that there always is one.
+  if (errno != ENOTEMPTY && errno != EEXIST)
     return getWriteError(target);
-  return syncFolder(path);
+  std::string old = part;
+  if (renameat2(AT_FDCWD, part.c_str(), AT_FDCWD, target.c_str(),
+                RENAME_EXCHANGE) != 0) {
+    // A file system that cannot do that.
+    old = getOldPath(path, step);
+    if (rename(target.c_str(), old.c_str()) != 0 ||
+        rename(part.c_str(), target.c_str()) != 0)
+      return getWriteError(target);
+  }
+  synced = syncFolder(path);
+  if (synced)
+    removeFiles(old);
+  return synced;
 }
 
 void SaveFolder::abandon(int64_t step) const {
@@ -245,12 +265,25 @@ Status SaveFolder::keepLast(int64_t count) const {
   Result<std::vector<int64_t>> steps = listSteps(path);
   if (!steps)
     return steps.getError();
+  const auto kept = std::min(size_t(count), steps->size());
+  return remove(std::span(*steps).first(steps->size() - kept));
+}
+
+Status SaveFolder::keepOnly(int64_t step) const {
+  Result<std::vector<int64_t>> steps = listSteps(path);
+  if (!steps)
+    return steps.getError();
+  std::erase(*steps, step);
+  return remove(*steps);
+}
+
+Status SaveFolder::remove(std::span<const int64_t> steps) const {
   std::vector<std::string> removed;
-  for (size_t i = 0; int64_t(i) + count < int64_t(steps->size()); ++i) {
-    const std::string name = getStepName((*steps)[i]);
-    removed.push_back(fmt::format("{}/.{}.old", path, name));
-    if (rename((path + "/" + name).c_str(), removed.back().c_str()) != 0)
-      return getWriteError(path + "/" + name);
+  for (int64_t step : steps) {
+    const std::string name = path + "/" + getStepName(step);
+    removed.push_back(getOldPath(path, step));
+    if (rename(name.c_str(), removed.back().c_str()) != 0)
+      return getWriteError(name);
   }
   // Else the disk may lose what is in a folder before it loses its name.
   if (!removed.empty())

@@ -61,17 +61,21 @@ public:
 
   /// Makes the folder of a checkpoint that is to be written; its path.
   Result<std::string> begin(int64_t step) const;
-  /// Writes the last file, and makes the checkpoint appear. What is in the
-  /// folder has been synced. Errors: CannotWrite.
+  /// Writes the last file, and makes the checkpoint appear, in the place of
+  /// one of this step that is there. What is in the folder has been synced.
+  /// Errors: CannotWrite.
   Status commit(int64_t step, std::string_view manifest) const;
   /// Removes what begin() has made.
   void abandon(int64_t step) const;
   /// Removes all checkpoints but the last `count`. Errors: CannotWrite.
   Status keepLast(int64_t count) const;
+  /// Removes all checkpoints but that of a step. Errors: CannotWrite.
+  Status keepOnly(int64_t step) const;
 
 private:
   SaveFolder(std::string path, OwnedFile file)
       : path(std::move(path)), file(std::move(file)) {}
+  Status remove(std::span<const int64_t> steps) const;
 
   std::string path;
   OwnedFile file;

@@ -81,6 +81,15 @@ bool runtime::isShardName(std::string_view name) {
          whole == getShardName(number, count);
 }
 
+static constexpr std::string_view getBestName(bool isHighest) {
+  return isHighest ? "highest" : "lowest";
+}
+
+std::string runtime::toString(const Criterion &criterion) {
+  return fmt::format("{} '{}'", getBestName(criterion.isHighest),
+                     criterion.output);
+}
+
 //===----------------------------------------------------------------------===//
 // Writing
 //===----------------------------------------------------------------------===//
@@ -109,6 +118,19 @@ static std::string toJson(const StoredTensor &tensor) {
                      getSafetensorsName(tensor.element), dims, blocks);
 }
 
+/// A line with what an evaluation has given, if there was one. Numbers of these
+/// files are integers, others are text.
+static std::string toJson(const std::optional<Evaluation> &evaluation) {
+  if (!evaluation)
+    return "";
+  const Criterion &criterion = evaluation->criterion;
+  return fmt::format("  \"evaluation\": {{\"output\": {}, \"best\": \"{}\", "
+                     "\"value\": \"{}\", \"samples\": {}, \"data\": {}}},\n",
+                     runtime::toJson(criterion.output),
+                     getBestName(criterion.isHighest), evaluation->value,
+                     criterion.samples, runtime::toJson(criterion.data));
+}
+
 /// Between the text that is digested and its digest; and behind that.
 static constexpr std::string_view digestField = ",\n  \"digest\": \"",
                                   end = "\"\n}\n";
@@ -131,30 +153,32 @@ std::string runtime::renderManifest(const Manifest &manifest) {
   }
   for (const StoredTensor &tensor : manifest.tensors)
     tensors += (tensors.empty() ? "\n    " : ",\n    ") + ::toJson(tensor);
-  std::string text = fmt::format(
-      "{{\n"
-      "  \"format\": \"{}\",\n"
-      "  \"version\": {},\n"
-      "  \"producer\": {},\n"
-      "  \"model\": {},\n"
-      "  \"spec_sha256\": {},\n"
-      "  \"mesh\": {},\n"
-      "  \"precision\": {},\n"
-      "  \"processes\": {},\n"
-      "  \"saved_at\": {},\n"
-      "  \"step\": {},\n"
-      "  \"seed\": {},\n"
-      "  \"batch\": {},\n"
-      "  \"samples\": {},\n"
-      "  \"data\": [{}],\n"
-      "  \"piece_bytes\": {},\n"
-      "  \"files\": [{}],\n"
-      "  \"tensors\": [{}]",
-      format, Manifest::version, toJson(manifest.producer),
-      toJson(manifest.model), toJson(manifest.specSha256),
-      toJson(manifest.mesh), toJson(manifest.precision), manifest.processes,
-      manifest.savedAt, position.step, position.seed, position.batch,
-      position.samples, data, pieceBytes, files, tensors);
+  std::string text =
+      fmt::format("{{\n"
+                  "  \"format\": \"{}\",\n"
+                  "  \"version\": {},\n"
+                  "  \"producer\": {},\n"
+                  "  \"model\": {},\n"
+                  "  \"spec_sha256\": {},\n"
+                  "  \"mesh\": {},\n"
+                  "  \"precision\": {},\n"
+                  "  \"processes\": {},\n"
+                  "  \"saved_at\": {},\n"
+                  "  \"step\": {},\n"
+                  "  \"seed\": {},\n"
+                  "  \"batch\": {},\n"
+                  "  \"samples\": {},\n"
+                  "  \"data\": [{}],\n"
+                  "{}"
+                  "  \"piece_bytes\": {},\n"
+                  "  \"files\": [{}],\n"
+                  "  \"tensors\": [{}]",
+                  format, Manifest::version, toJson(manifest.producer),
+                  toJson(manifest.model), toJson(manifest.specSha256),
+                  toJson(manifest.mesh), toJson(manifest.precision),
+                  manifest.processes, manifest.savedAt, position.step,
+                  position.seed, position.batch, position.samples, data,
+                  ::toJson(manifest.evaluation), pieceBytes, files, tensors);
   return sealManifest(std::move(text));
 }
 
@@ -331,6 +355,27 @@ static bool isSealed(std::string_view text) {
              toHex(digest(std::as_bytes(std::span(body))));
 }
 
+/// What an evaluation has given; `defect` tells what is wrong with it.
+static Evaluation readEvaluation(const json &object, std::string &defect) {
+  JsonFields fields(object);
+  Evaluation evaluation;
+  evaluation.criterion.output = fields.getText("output");
+  const std::string best = fields.getText("best");
+  const std::string value = fields.getText("value");
+  evaluation.criterion.samples = fields.getNumber("samples");
+  evaluation.criterion.data = fields.getText("data");
+  evaluation.criterion.isHighest = best == getBestName(true);
+  const char *end = value.data() + value.size();
+  const auto [rest, failed] =
+      std::from_chars(value.data(), end, evaluation.value);
+  defect = fields.getDefect();
+  if (defect.empty() &&
+      (failed != std::errc() || rest != end ||
+       (best != getBestName(true) && best != getBestName(false))))
+    defect = fmt::format("has the {} value '{}'", best, value);
+  return evaluation;
+}
+
 Result<Manifest> runtime::parseManifest(std::string_view text,
                                         const std::string &path) {
   Result<json> parsed = parseStrictJson(text, path);
@@ -378,6 +423,12 @@ Result<Manifest> runtime::parseManifest(std::string_view text,
                                source.getText("digest"));
     if (!source.getDefect().empty())
       return getDamage(path, "its data " + source.getDefect());
+  }
+  if (const auto found = parsed->find("evaluation"); found != parsed->end()) {
+    std::string defect;
+    manifest.evaluation = readEvaluation(*found, defect);
+    if (!defect.empty())
+      return getDamage(path, "its evaluation " + defect);
   }
   ManifestReader reader;
   reader.readFiles(files, manifest.files);

@@ -12,6 +12,7 @@
 #include "runtime/exec/exec_generated.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -28,6 +29,23 @@ struct TrainingPosition {
   int64_t samples = 0; ///< in an epoch's files
   /// Inputs and the digests of the samples that they read.
   std::vector<std::pair<std::string, std::string>> data;
+};
+
+/// By what a checkpoint is the best one of its training.
+struct Criterion {
+  std::string output;     ///< whose mean over the test samples counts
+  bool isHighest = false; ///< else the lowest one is best
+  int64_t samples = 0;    ///< of the test files, that are evaluated
+  std::string data;       ///< their digest
+};
+
+/// "lowest 'loss'".
+std::string toString(const Criterion &criterion);
+
+/// What an evaluation behind the step of a checkpoint has given.
+struct Evaluation {
+  Criterion criterion;
+  double value = 0;
 };
 
 /// A file of safetensors.
@@ -79,6 +97,7 @@ struct Manifest {
   int64_t processes = 1;
   int64_t savedAt = 0; ///< seconds since 1970
   TrainingPosition position;
+  std::optional<Evaluation> evaluation; ///< of one that was the best
   std::vector<StoredFile> files;
   std::vector<StoredTensor> tensors;
 

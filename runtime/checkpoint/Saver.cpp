@@ -79,6 +79,14 @@ Status Saver::lock(bool resumesFromFolder) {
     Status free = checkSteps(request.folder, position.step, resumesFromFolder);
     if (!free)
       return free;
+    if (request.best) {
+      Result<BestFolder> opened =
+          BestFolder::open(request.folder, *request.best, position,
+                           resumesFromFolder || request.continues);
+      if (!opened)
+        return opened.getError();
+      best = std::move(*opened);
+    }
   }
   if (getNumRanks() == 1)
     return Status::success();
@@ -191,15 +199,29 @@ Status Saver::save(int64_t step) {
     return before;
   lastStep = step;
   lastTime = Clock::now();
-  SafetensorsHeader header = makeHeader(step);
+  return start({step, request.folder, std::nullopt});
+}
+
+Status Saver::saveBest(int64_t step, double value) {
+  Status before = finish();
+  if (!before)
+    return before;
+  if (best)
+    best->setBest(step, value);
+  return start(
+      {step, getBestPath(request.folder), Evaluation{*request.best, value}});
+}
+
+Status Saver::start(Job job) {
+  SafetensorsHeader header = makeHeader(job.step);
   const std::string front = layOut(header);
   const uint64_t bytes = blocks.empty() ? 0 : header.entries.back().end;
   writer.begin(bytes);
   isWriting = true; // there is no thread
-  thread = std::thread([this, step, bytes] {
+  thread = std::thread([this, job = std::move(job), bytes] {
     Status saved = Status::success();
     try {
-      saved = write(step, bytes);
+      saved = write(job, bytes);
     } catch (const std::exception &) {
       saved = getCaughtError();
     }
@@ -299,18 +321,18 @@ static std::string getReportKey(int64_t rank) {
   return fmt::format("checkpoint/{}", rank);
 }
 
-Status Saver::write(int64_t step, uint64_t bytes) {
+Status Saver::write(const Job &job, uint64_t bytes) {
   StoredFile file{getShardName(getRank(), getNumRanks()), bytes, {}};
   auto writeShard = [&]() -> Status {
     if (isFirst()) {
-      Result<std::string> begun = folder->begin(step);
+      Result<std::string> begun = getFolder(job).begin(job.step);
       if (!begun)
         return begun.getError();
     }
     Status made = waitForAll("checkpoint/folder");
     if (!made || bytes == 0)
       return made;
-    const std::string part = getPartPath(request.folder, step);
+    const std::string part = getPartPath(job.folder, job.step);
     Status opened = writer.open(part + "/" + file.name);
     if (!opened)
       return opened;
@@ -328,11 +350,11 @@ Status Saver::write(int64_t step, uint64_t bytes) {
   if (written)
     written = waitForAll("checkpoint/shards");
   if (written && isFirst())
-    written = commit(step, file);
+    written = commit(job, file);
   if (written)
     written = waitForAll("checkpoint/committed");
   if (!written && isFirst())
-    folder->abandon(step);
+    getFolder(job).abandon(job.step);
   return written;
 }
 
@@ -392,7 +414,7 @@ static Status addReport(Manifest &manifest, std::string_view report,
   return Status::success();
 }
 
-Status Saver::commit(int64_t step, const StoredFile &own) {
+Status Saver::commit(const Job &job, const StoredFile &own) {
   const exec::ExecutableT &data = devices.getExecutable().data;
   Manifest manifest;
   manifest.producer = data.producer;
@@ -403,7 +425,8 @@ Status Saver::commit(int64_t step, const StoredFile &own) {
   manifest.processes = getNumRanks();
   manifest.savedAt = int64_t(std::time(nullptr));
   manifest.position = position;
-  manifest.position.step = step;
+  manifest.position.step = job.step;
+  manifest.evaluation = job.evaluation;
   manifest.tensors = tensors;
   if (own.bytes > 0) {
     manifest.files.push_back(own);
@@ -420,6 +443,10 @@ Status Saver::commit(int64_t step, const StoredFile &own) {
     if (!added)
       return added;
   }
-  Status committed = folder->commit(step, renderManifest(manifest));
-  return committed ? folder->keepLast(request.keep) : committed;
+  const SaveFolder &target = getFolder(job);
+  Status committed = target.commit(job.step, renderManifest(manifest));
+  if (!committed)
+    return committed;
+  return job.evaluation ? target.keepOnly(job.step)
+                        : target.keepLast(request.keep);
 }

@@ -18,6 +18,7 @@
 /// Of replicas, the device that comes first in the mesh has its block written,
 /// by the process that has the device.
 
+#include "runtime/checkpoint/BestFolder.h"
 #include "runtime/checkpoint/Box.h"
 #include "runtime/checkpoint/Manifest.h"
 #include "runtime/checkpoint/PieceWriter.h"
@@ -42,6 +43,10 @@ struct SaveRequest {
   std::optional<int64_t> everySteps; ///< neither: when the training ends
   std::optional<double> everySeconds;
   int64_t keep = 3; ///< checkpoints; the oldest ones go
+  /// By which the best one is kept, too (BestFolder.h); none: it is not.
+  std::optional<Criterion> best;
+  /// The training may have begun before, without a checkpoint by now.
+  bool continues = false;
   /// Of pieces that wait for the disk, in each process.
   uint64_t bufferBytes = uint64_t(192) << 20;
 };
@@ -66,6 +71,15 @@ public:
   /// Saves behind this step, once; the state may change when it returns. All
   /// processes call it. Waits for the one before. Errors: as of check().
   Status save(int64_t step);
+  /// On rank 0: whether a value of the criterion is better than all before.
+  bool isBest(double value) const { return best && best->isBetter(value); }
+  /// The same as save(), into the folder of the best one.
+  Status saveBest(int64_t step, double value);
+  const std::optional<Criterion> &getCriterion() const { return request.best; }
+  /// The best one so far; null where there is none, and on other ranks.
+  const BestFolder *getBest() const {
+    return best && best->getStep() ? &*best : nullptr;
+  }
   /// Has save() and finish() tell, while they wait, how many bytes of this
   /// process are written.
   void listen(ByteListener listener) { written = std::move(listener); }
@@ -90,6 +104,13 @@ private:
     std::vector<Part> parts;
   };
 
+  /// A checkpoint to be written.
+  struct Job {
+    int64_t step;
+    std::string folder;
+    std::optional<Evaluation> evaluation; ///< of the best one
+  };
+
   Saver(DeviceSet &devices, Ranks *ranks, const SaveRequest &request,
         const TrainingPosition &position);
 
@@ -99,6 +120,8 @@ private:
   Status lock(bool resumesFromFolder);
   Status prepareBlocks();
   void addBlocks(const exec::VariableT &variable);
+  /// Copies the state, and has the thread write it.
+  Status start(Job job);
   SafetensorsHeader makeHeader(int64_t step) const;
   /// Copies the state into pieces.
   Status copyState(const SafetensorsHeader &header, const std::string &front);
@@ -107,17 +130,21 @@ private:
                    std::byte *target);
 
   // In the thread.
-  Status write(int64_t step, uint64_t bytes);
+  Status write(const Job &job, uint64_t bytes);
+  const SaveFolder &getFolder(const Job &job) const {
+    return job.evaluation ? best->getFolder() : *folder;
+  }
   Status waitForAll(const char *name);
   /// Gives rank 0 what this process has written.
   Status report(const StoredFile &file);
-  Status commit(int64_t step, const StoredFile &own);
+  Status commit(const Job &job, const StoredFile &own);
 
   DeviceSet &devices;
   Ranks *ranks;
   SaveRequest request;
   TrainingPosition position;
   std::optional<SaveFolder> folder;  ///< on rank 0
+  std::optional<BestFolder> best;    ///< there, if it is asked for
   std::vector<StoredTensor> tensors; ///< without blocks
   /// In the order of the file.
   std::vector<Block> blocks;

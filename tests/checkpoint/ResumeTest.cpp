@@ -34,7 +34,7 @@ protected:
                         /*threads=*/1, {}, ranks);
     EXPECT_TRUE(session) << session.getError().message;
     request.dataFolder = folder.path.string();
-    request.evaluates = false;
+    request.evaluates = request.evalEvery.has_value();
     return train(**session, request);
   }
   /// Of each step all but the speed.

@@ -58,6 +58,8 @@ class Training:
         self.has_one_mesh = number % 2 == 0
         self.mesh = self.random.choice((2, 3, 4))
         self.saved = place / "saved"
+        # Every second one of each kind is evaluated, and its best checkpoint kept.
+        self.keeps_best = number // 2 % 2 == 0
         self.metrics = place / "metrics.jsonl"
         self.log = []
         self.kills = 0
@@ -77,10 +79,11 @@ class Training:
         ranks = chosen.randint(1, mesh)
         launcher = chosen.choice(("own", "mpirun")) if self.options.plugin else "own"
         words = [self.app(mesh), "train", "--data-dir", self.options.data, "--steps", STEPS,
-                 "--no-eval", "--metrics", self.metrics, "--threads", 1, "--seed", 3,
+                 "--metrics", self.metrics, "--threads", 1, "--seed", 3,
                  "--join-timeout", 10, "--save", self.saved, "--save-every", chosen.choice((1, 1, 2, 7)),
                  "--keep", chosen.choice((1, 2, 3))]
-        if self.saved.exists() and any(self.saved.glob("step-*")):
+        words += ["--eval-every", 3, "--keep-best", "--continue"] if self.keeps_best else ["--no-eval"]
+        if not self.keeps_best and self.saved.exists() and any(self.saved.glob("step-*")):
             words += ["--resume", self.saved]
         if ranks > 1 and launcher == "own":
             words += ["--processes", ranks]
@@ -154,13 +157,31 @@ class Training:
         if last < least:
             raise Violation(f"the last checkpoint was of step {least}, and is of {last}")
         if steps:
+            best = list((self.saved / "best").glob("step-*"))
             done = processes.run([self.app(self.mesh), "ckpt", "verify", self.saved])
-            if done.returncode != 0 or done.stdout.count("sound") != len(steps):
+            if done.returncode != 0 or done.stdout.count("sound") != len(steps) + len(best):
                 raise Violation(f"damaged:\n{done.stdout}{done.stderr}")
+            # Two where it was killed between them.
+            if self.keeps_best and last >= 3 and len(best) not in (1, 2):
+                raise Violation(f"the best checkpoints are {best}")
         return last
 
+    def check_best(self):
+        """It is the one with the lowest test loss of all parts of the training."""
+        found = {step["step"]: step["test/loss"]
+                 for step in processes.read_metrics(self.metrics) if "test/loss" in step}
+        if list(found) != [*range(3, STEPS, 3), STEPS]:
+            raise Violation(f"evaluated behind {list(found)}")
+        best = [int(path.name[5:]) for path in (self.saved / "best").glob("step-*")]
+        # On another mesh a step that comes again may be a little worse.
+        slack = 0 if self.has_one_mesh else TOLERANCE
+        if len(best) != 1 or found[best[0]] > min(found.values()) + slack:
+            raise Violation(f"the best checkpoints are {best}, the lowest loss "
+                            f"{min(found.items(), key=lambda item: item[1])}")
+
     def check_metrics(self, expected):
-        found = processes.read_metrics(self.metrics)
+        found = [{name: value for name, value in step.items() if not name.startswith("test/")}
+                 for step in processes.read_metrics(self.metrics)]
         if [step["step"] for step in found] != list(range(1, STEPS + 1)):
             raise Violation("a step is missing or there twice")
         for step, wanted in zip(found, expected):
@@ -175,6 +196,8 @@ class Training:
             least = self.check_saved(least)
         self.check_saved(STEPS)
         self.check_metrics(expected[self.mesh])
+        if self.keeps_best:
+            self.check_best()
         if self.has_one_mesh:
             done = processes.run([self.app(self.mesh), "ckpt", "diff", self.saved,
                                   self.options.data / f"saved-{self.mesh}"])

@@ -84,9 +84,10 @@ def to_pattern(line):
 
 
 def replace(word, replaced):
-    """The word, or what is behind its =, as the test has it."""
+    """The word, or what is behind its =, as the test has it, with what is below a folder."""
     name, equals, value = word.rpartition("=")
-    return f"{name}{equals}{replaced.get(value, value)}"
+    start, slash, rest = value.partition("/")
+    return f"{name}{equals}{replaced.get(start, start)}{slash}{rest}"
 
 
 def check_console(block, replaced):
@@ -100,7 +101,9 @@ def check_console(block, replaced):
             end += 1
         done = run(*(replace(word, replaced) for word in command))
         text = (done.stderr + done.stdout).rstrip("\n")
-        printed = text.replace(str(replaced["SAVED"]), "SAVED").split("\n")
+        for name in ("SAVED", "TESTED"):
+            text = text.replace(str(replaced[name]), name)
+        printed = text.split("\n")
         shown = lines[at + 1:end]
         printed = printed if printed != [""] else []
         assert len(printed) == len(shown), (command, printed)
@@ -144,7 +147,8 @@ def main():
         for block in read_blocks(root / "runtime/app/README.md", "console"):
             check_console(block, {"FILE": app, "DIR": folder, "METRICS": folder / "metrics",
                                   "TRACE": folder / "trace",
-                                  "SAVED": folder / "saved", **files})
+                                  "SAVED": folder / "saved",
+                                  "TESTED": folder / "tested", **files})
 
 
 main()

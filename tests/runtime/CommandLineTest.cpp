@@ -266,6 +266,12 @@ TEST_F(CommandLineTest, train_and_eval) {
   expectFailure(
       {"train", "--data-dir", folder.path.string(), "--eval-every", "0"}, 2,
       "--eval-every");
+  expectFailure({"train", "--data-dir", folder.path.string(), "--save",
+                 folder / "saved", "--keep-best"},
+                2, "--keep-best requires --eval-every");
+  expectFailure({"train", "--data-dir", folder.path.string(), "--eval-every",
+                 "2", "--keep-best", "loss"},
+                2, "--keep-best requires --save");
   EXPECT_EQ(run({"eval", "--data-dir", folder.path.string(), "--init", "random",
                  "--seed", "1"})
                 .code,
