@@ -1,6 +1,6 @@
 #include "frontend/plan/EqualScopes.h"
 
-#include "frontend/plan/ScopeDifference.h"
+#include "frontend/plan/ScopeModels.h"
 #include "runtime/exec/Origins.h"
 
 #include <algorithm>
@@ -122,16 +122,14 @@ public:
       if (member.scope >= 0)
         patterns[member.scope].push_back(
             getPattern(items[size_t(member.item)], member.scope));
+    ScopeModels known;
     std::vector<int> models;
-    for (const auto &[scope, own] : patterns) {
-      const auto model =
-          std::find_if(models.begin(), models.end(), [&](int other) {
-            return compareScopes(own, patterns.at(other)).has_value();
-          });
-      if (model == models.end())
+    for (auto &[scope, own] : patterns) {
+      const size_t model = known.findOrAdd(std::move(own));
+      if (model == models.size())
         models.push_back(scope);
       else
-        scopes[size_t(scope)].model = *model;
+        scopes[size_t(scope)].model = models[model];
     }
   }
 
