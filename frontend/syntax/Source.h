@@ -61,7 +61,7 @@ private:
   std::vector<uint32_t> lineStarts;
   /// Continuation bytes before every blockBytes-th byte, so that a column is
   /// found in bounded time on lines of any length.
-  static constexpr uint32_t blockBytes = 4096;
+  static constexpr uint32_t blockBytes = 64;
   std::vector<uint32_t> continuations;
   uint32_t countContinuations(uint32_t offset) const;
 };
