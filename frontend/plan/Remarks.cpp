@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <map>
+#include <numeric>
 
 using namespace meshc;
 using namespace meshc::plan;
@@ -316,10 +317,14 @@ plan::findRemarks(const Plan &plan, const EqualScopes &scopes, int64_t bytes) {
   std::vector<Remark> all = findReshardings(plan, scopes, bytes);
   addStored(plan, scopes, bytes, all);
   addReplicated(plan, scopes, bytes, all);
-  std::stable_sort(all.begin(), all.end(),
-                   [](const Remark &one, const Remark &other) {
-                     return double(one.bytes) * double(one.count) >
-                            double(other.bytes) * double(other.count);
-                   });
-  return all;
+  // The largest first; of those as large as one another the order stays.
+  std::vector<size_t> order(all.size());
+  std::iota(order.begin(), order.end(), size_t(0));
+  std::ranges::sort(order, {}, [&](size_t i) {
+    return std::pair(-double(all[i].bytes) * double(all[i].count), i);
+  });
+  std::vector<Remark> sorted;
+  for (size_t i : order)
+    sorted.push_back(std::move(all[i]));
+  return sorted;
 }

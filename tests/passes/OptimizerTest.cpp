@@ -246,4 +246,46 @@ TEST_P(OptimizerTest, StepsAreThoseByTheBook) {
   }
 }
 
+/// Two outputs, each for its own parameter: both gradients are taken where both
+/// parameters were before the step.
+TEST(Objectives, EachParameterFollowsItsOwn) {
+  SourceSet sources;
+  Diagnostics diagnostics(sources);
+  std::unique_ptr<mlir::MLIRContext> context = makeContext();
+  SpecOptions options{"test.mesh"};
+  options.text = R"(
+    model gan(x: f64) {
+      param critic: f64 = 3
+      param maker: f64 = 2
+      let made = maker * x
+      output critic_loss = critic * made + critic ^ 2
+      output maker_loss = critic * critic * made
+    }
+    train { minimize critic_loss minimize maker_loss for "maker"
+            steps 1 optimizer sgd(lr = 0.1) })";
+  auto module = compileSpec(options, *context, sources, diagnostics);
+  ASSERT_TRUE(module) << render(diagnostics, MessageFormat::Text);
+  mlir::PassManager passes(context.get());
+  passes.addPass(createDifferentiate());
+  passes.addPass(createBuildStep());
+  ASSERT_TRUE(succeeded(passes.run(*module)));
+
+  F64State state;
+  state.inputs["x"] = F64Tensor({}, 0.5);
+  state.variables["critic"] = F64Tensor({}, 3.0);
+  state.variables["maker"] = F64Tensor({}, 2.0);
+  ASSERT_TRUE(succeeded(
+      runProgram(module->lookupSymbol<nd::ProgramOp>("gradient"), state)));
+  auto get = [](const F64Tensor &tensor) {
+    return asNumber<F64>(tensor.elements[0]);
+  };
+  const double ofCritic = 2 * 0.5 + 2 * 3, ofMaker = 3 * 3 * 0.5;
+  EXPECT_DOUBLE_EQ(get(state.outputs.at("grad:critic")), ofCritic);
+  EXPECT_DOUBLE_EQ(get(state.outputs.at("grad:maker")), ofMaker);
+  ASSERT_TRUE(succeeded(
+      runProgram(module->lookupSymbol<nd::ProgramOp>("step"), state)));
+  EXPECT_DOUBLE_EQ(get(state.variables.at("critic")), 3 - 0.1 * ofCritic);
+  EXPECT_DOUBLE_EQ(get(state.variables.at("maker")), 2 - 0.1 * ofMaker);
+}
+
 INSTANTIATE_TEST_SUITE_P(Lines, OptimizerTest, ::testing::ValuesIn(cases));
