@@ -72,7 +72,8 @@ SampleLoop::runSamples(Session &session, int64_t first, int64_t count) const {
 Result<std::vector<NamedValue>> SampleLoop::run(Session &session) const {
   const int64_t numBatches = (numSamples + batchSize - 1) / batchSize;
   std::vector<NamedValue> sums;
-  Progress progress;
+  Progress own;
+  Progress &progress = shared ? *shared : own;
   const Clock::time_point start = Clock::now();
   for (int64_t batch = 0; batch < numBatches; ++batch) {
     const int64_t used = batch * batchSize;
@@ -101,7 +102,7 @@ Result<std::vector<NamedValue>> SampleLoop::run(Session &session) const {
                                                seconds / double(batch + 1)))},
         now, isLast);
   }
-  progress.finish();
+  own.finish();
   for (NamedValue &sum : sums)
     sum.value /= double(numSamples) / double(batchSize);
   return sums;

@@ -53,6 +53,8 @@ struct SampleLoop {
   int64_t firstRun = 1;   ///< the number of the first batch
   /// A loop that is over before shows nothing.
   Progress::Clock::duration quietTime{};
+  /// Whose line the loop rewrites, and leaves to be rewritten; null: its own.
+  Progress *shared = nullptr;
 
   /// Runs it on all samples. The means over samples of the outputs without
   /// dims, in the order of the program, if they are needed. A program that

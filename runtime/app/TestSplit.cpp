@@ -35,16 +35,19 @@ int64_t TestSplit::getNumEvaluated(std::optional<int64_t> maxBatches) const {
 }
 
 Result<std::vector<NamedValue>>
-TestSplit::evaluate(Session &session, std::optional<int64_t> maxBatches) const {
-  const SampleLoop loop{.program = *program,
-                        .batchSize = dataset.getBatchSize(),
-                        .numSamples = getNumEvaluated(maxBatches),
-                        .feed =
-                            [&](std::span<const int64_t> samples) {
-                              return dataset.feed(session.getDevices(),
-                                                  samples);
-                            },
-                        .name = "evaluation"};
+TestSplit::evaluate(Session &session, std::optional<int64_t> maxBatches,
+                    Progress *shared) const {
+  const SampleLoop loop{
+      .program = *program,
+      .batchSize = dataset.getBatchSize(),
+      .numSamples = getNumEvaluated(maxBatches),
+      .feed =
+          [&](std::span<const int64_t> samples) {
+            return dataset.feed(session.getDevices(), samples);
+          },
+      .name = "evaluation",
+      .quietTime = shared ? quietTime : Progress::Clock::duration(),
+      .shared = shared};
   return loop.run(session);
 }
 

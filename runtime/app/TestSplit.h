@@ -3,6 +3,7 @@
 
 /// Evaluation on the samples of the test files (SampleLoop.h).
 
+#include "runtime/app/Progress.h"
 #include "runtime/app/Session.h"
 #include "runtime/samples/Dataset.h"
 
@@ -25,9 +26,11 @@ public:
   /// `maxBatches` batches.
   int64_t getNumEvaluated(std::optional<int64_t> maxBatches) const;
   /// Runs program "eval" over these samples; the mean of every scalar output.
-  /// Progress goes to standard error.
-  Result<std::vector<NamedValue>>
-  evaluate(Session &session, std::optional<int64_t> maxBatches) const;
+  /// Progress goes to standard error; with `shared`, the line of something that
+  /// this is a part of, it is told of what takes longer than quietTime.
+  Result<std::vector<NamedValue>> evaluate(Session &session,
+                                           std::optional<int64_t> maxBatches,
+                                           Progress *shared = nullptr) const;
   /// Prints these means, as "test loss 0.3123" and "test accuracy 88.9 %".
   void print(const std::vector<NamedValue> &means,
              std::optional<int64_t> maxBatches) const;

@@ -107,9 +107,8 @@ void TrainingSteps::fillOrder(int64_t step, std::span<int64_t> samples) const {
 
 Status TrainingSteps::evaluate(int64_t step, std::vector<NamedValue> &values) {
   const Clock::time_point begin = Clock::now();
-  progress.finish();
   Result<std::vector<NamedValue>> means =
-      split->evaluate(session, request.evalBatches);
+      split->evaluate(session, request.evalBatches, &progress);
   if (!means)
     return means.getError();
   lastMeans = std::move(*means);

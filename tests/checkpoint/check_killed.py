@@ -58,8 +58,8 @@ class Training:
         self.has_one_mesh = number % 2 == 0
         self.mesh = self.random.choice((2, 3, 4))
         self.saved = place / "saved"
-        # Every second one of each kind is evaluated, and its best checkpoint kept.
-        self.keeps_best = number // 2 % 2 == 0
+        # Of every second one of each kind the best checkpoint is kept.
+        self.keeps_best = number % 4 in (0, 3)
         self.metrics = place / "metrics.jsonl"
         self.log = []
         self.kills = 0
@@ -201,7 +201,10 @@ class Training:
         if self.has_one_mesh:
             done = processes.run([self.app(self.mesh), "ckpt", "diff", self.saved,
                                   self.options.data / f"saved-{self.mesh}"])
-            if done.returncode != 0:
+            # An evaluation of the linear model, made by hand, leaves its residual as state.
+            others = [line for line in done.stdout.splitlines()
+                      if not (self.keeps_best and line.startswith("residual "))]
+            if done.returncode != 0 and (done.returncode != 3 or others):
                 raise Violation(f"other values:\n{done.stdout}{done.stderr}")
 
 
