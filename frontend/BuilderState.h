@@ -144,7 +144,7 @@ struct BuilderState {
   nd::ProgramOp updates; ///< null as long as nobody builds them
   /// Where what is built in them is told, beside the updates of parameters.
   std::optional<mlir::Location> ofUpdates;
-  Tensor gradientFactor;              ///< of all gradients; null: 1
+  Tensor gradientFactor;               ///< of all gradients; null: 1
   std::optional<double> gradientLimit; ///< of each element's size
   /// The gradient of a parameter, of all iterations.
   Tensor readGradient(const std::string &parameter, const Where &where);

@@ -46,8 +46,9 @@ void Builder::clipNorm(const std::vector<std::string> &parameters, double limit,
                        const Where &where) {
   BuilderState &self = *state;
   self.operations.setInsertionPointToEnd(&self.updates.getBody().front());
+  // The last thing that the backward pass has to say.
   self.ofUpdates = withName(
-      withPhase(self.getLocation(where), nd::Phase::Update), "clip", "norm");
+      withPhase(self.getLocation(where), nd::Phase::Backward), "clip", "norm");
   Tensor squares;
   for (const std::string &parameter : parameters) {
     Tensor gradient = self.readGradient(parameter, where);

@@ -112,6 +112,8 @@ struct Differentiate : meshc::impl::DifferentiateBase<Differentiate> {
     auto program = cast<ProgramOp>(builder.clone(*forward));
     program.setSymName(name);
 
+    if (failed(findMinimized(program, objective.minimize, objective.loc)))
+      return failure();
     FailureOr<SmallVector<GradientSource>> sources =
         choose(findGradientSources(program), wanted, objective.loc);
     if (failed(sources))

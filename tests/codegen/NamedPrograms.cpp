@@ -99,7 +99,7 @@ std::string meshc::test::getGatherGradient(const std::string &x,
       R"(
 module {{
   nd.mesh ["x"=1]
-  nd.training minimize "sum" by "sgd" epochs 1 steps 0
+  nd.objective minimize "sum"
   nd.program @forward {{
     %x = nd.input "x" : {0}
     %i = nd.input "i" : {1}

@@ -34,5 +34,10 @@ module {
     %sw = nd.mul %gw, %lr : (!nd.tensor<[], f64>, !nd.tensor<[], f64>) -> !nd.tensor<[], f64>
     %nw = nd.sub %w, %sw : (!nd.tensor<[], f64>, !nd.tensor<[], f64>) -> !nd.tensor<[], f64>
     nd.write @w, %nw : !nd.tensor<[], f64>
+    %u = nd.read @u : !nd.tensor<[], f64>
+    %gu = nd.gradient @u : !nd.tensor<[], f64>
+    %su = nd.mul %gu, %lr : (!nd.tensor<[], f64>, !nd.tensor<[], f64>) -> !nd.tensor<[], f64>
+    %nu = nd.sub %u, %su : (!nd.tensor<[], f64>, !nd.tensor<[], f64>) -> !nd.tensor<[], f64>
+    nd.write @u, %nu : !nd.tensor<[], f64>
   }
 }

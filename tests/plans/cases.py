@@ -16,6 +16,8 @@ CASES = {
                    "--layout", "batch=model,hidden=data"],
     "mlp-two-axes": [MLP, "--mesh", "a=2,b=2,c=2", "--layout", "batch=c,hidden=a+b"],
     "mlp-gpus": [MLP, "--target", "cuda"],
+    # One more collective, of 4 bytes.
+    "clipped": ["tests/recipes/clipped.mesh"],
     # Windows, and what is computed of them, are not in memory.
     "windowed": ["bench/cliffs/windowed.mesh"],
     # Masks are drawn again in the backward phase, and none is kept.

@@ -248,7 +248,7 @@ class Test:
                     name, place, precision, parameter, found[parameter], wanted)
         moved = max(abs(one - other) for parameter in SIZES
                     for one, other in zip(start[parameter], model.parameters[parameter]))
-        assert moved > 40 * tolerance, (name, moved)
+        assert moved > 20 * tolerance, (name, moved)
 
 
 def main():
