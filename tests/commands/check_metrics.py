@@ -110,6 +110,8 @@ def check_evaluations(folder, program, *flags):
     texts = [text.text for text in xml.etree.ElementTree.parse(plot).getroot().iter(
         "{http://www.w3.org/2000/svg}text")]
     assert "test/loss" in texts and "test/spread" in texts, texts
+    for path in (lines, plot, *board.iterdir()):
+        path.unlink()
 
 
 def main():

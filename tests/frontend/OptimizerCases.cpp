@@ -32,8 +32,11 @@ std::vector<Case> cases::getOptimizerCases() {
       {Code::DuplicateName, settings("<<minimize>> loss optimizer adam"),
        "\"minimize\" is set twice", "say for which parameters"},
       {Code::UnknownParameter,
-       settings("optimizer adam optimizer sgd(lr = 1) for \"w\", <<\"w1\">>"),
-       "no parameter is called \"w1\"", "did you mean \"w\""},
+       model("  param weight: f32[in] = ones\n"
+             "  output loss = sum(x * weight) + sum(w)") +
+           "train { minimize loss steps 1 optimizer adam "
+           "optimizer sgd(lr = 1) for \"w\", <<\"weigth\">> }",
+       "no parameter is called \"weigth\"", "did you mean \"weight\""},
       {Code::UnknownParameter,
        settings("optimizer adam minimize loss for <<\"gan/*\">>"),
        "no parameter is called \"gan/*\"", ""},
