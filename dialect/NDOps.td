@@ -117,12 +117,10 @@ def ND_TrainingOp : ND_Declaration<"training"> {
   let summary = "The training recipe";
   let description = [{
     How parameters change is the program @update; `optimizer` is what the spec
-    says of it, for messages. `steps` 0 means that epochs decide. With
-    `averages`, evaluation reads of each parameter the state "ema/" and its name,
-    where there is one.
+    says of it, for messages. `steps` 0 means that epochs decide.
   }];
   let arguments = (ins StrAttr:$minimize, StrAttr:$optimizer, I64Attr:$epochs,
-                       I64Attr:$steps, UnitAttr:$averages);
+                       I64Attr:$steps);
   let assemblyFormat = [{
     `minimize` $minimize `by` $optimizer `epochs` $epochs `steps` $steps
     attr-dict
