@@ -311,11 +311,12 @@ public:
   struct Update {
     Tensor parameter, gradient;
   };
-  /// Begins the update of a parameter, in each iteration of those loops. Until
+  /// Begins the update of a parameter by the function `optimizer`, in each
+  /// iteration of those loops. Until
   /// endUpdate modelState declares the optimizer's, called optimizer/name/w,
   /// which setModelState sets. What is made of numbers and the step alone takes
   /// the element type of what it is computed with, as numbers do.
-  Update beginUpdate(const std::string &parameter,
+  Update beginUpdate(const std::string &parameter, const std::string &optimizer,
                      const Where &where = MESHC_HERE);
   /// Ends it: the parameter becomes `next`, which has its type; null after an
   /// error. An error if nothing was made of the gradient.

@@ -96,12 +96,8 @@ Tensor BuilderState::clip(Tensor gradient, const Where &where) {
   return gradient;
 }
 
-/// "adam" of "adam(lr = 0.001)".
-static std::string getFunctionName(const std::string &call) {
-  return call.substr(0, call.find('('));
-}
-
 Builder::Update Builder::beginUpdate(const std::string &parameter,
+                                     const std::string &optimizer,
                                      const Where &where) {
   BuilderState &self = *state;
   const BuilderState::Declared &known =
@@ -113,7 +109,7 @@ Builder::Update Builder::beginUpdate(const std::string &parameter,
                origin.withKind(nd::OriginKind::Update));
   const mlir::Location ofStep = withName(
       withPhase(self.getLocation(self.trainingWhere), nd::Phase::Update),
-      getFunctionName(self.training->optimizer), "step");
+      optimizer, "step");
   self.operations.setInsertionPointToEnd(&self.updates.getBody().front());
   self.scopes.assign(1, BuilderState::Scope{});
   self.declaring.clear();
@@ -143,8 +139,8 @@ Builder::Update Builder::beginUpdate(const std::string &parameter,
     self.scopes.back().variables.scope = {};
     gradient = self.slice(self.loops.back(), gradient, where);
   }
-  self.update->gradient = gradient;
-  return {self.sliceVariable(whole, where), self.clip(gradient, where)};
+  self.update->gradient = self.clip(gradient, where);
+  return {self.sliceVariable(whole, where), self.update->gradient};
 }
 
 void Builder::endUpdate(Tensor next, const Where &where) {

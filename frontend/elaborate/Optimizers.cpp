@@ -146,24 +146,6 @@ Elaborator::findLine(const std::vector<const ast::Setting *> &lines,
   return general;
 }
 
-std::vector<ObjectiveSpec> Elaborator::getObjectives(const Recipe &recipe) {
-  const std::vector<const ast::Setting *> &lines = recipe.minimized;
-  if (!checkPatterns(lines) || lines.size() == 1)
-    return {};
-  std::vector<ObjectiveSpec> others;
-  for (const ast::Setting *line : lines)
-    others.push_back(
-        {std::string(static_cast<const ast::NameExpr &>(*line->value).name),
-         {},
-         getWhere(line->value->span)});
-  for (const std::string &parameter : builder.getParameters())
-    if (const ast::Setting *line = findLine(lines, parameter))
-      others[size_t(std::ranges::find(lines, line) - lines.begin())]
-          .parameters.push_back(parameter);
-  others.erase(others.begin());
-  return others;
-}
-
 bool Elaborator::checkFrozen(const std::vector<const ast::Setting *> &lines) {
   for (const ast::Setting *line : lines) {
     if (line->value->kind != ExprKind::String || !line->patterns.empty()) {
@@ -187,6 +169,35 @@ static bool isFrozen(const std::vector<const ast::Setting *> &lines,
   });
 }
 
+std::vector<ObjectiveSpec> Elaborator::getObjectives(const Recipe &recipe) {
+  const std::vector<const ast::Setting *> &lines = recipe.minimized;
+  if (!checkFrozen(recipe.frozen) || !checkPatterns(lines))
+    return {};
+  std::vector<ObjectiveSpec> others;
+  for (const ast::Setting *line : lines)
+    others.push_back(
+        {std::string(static_cast<const ast::NameExpr &>(*line->value).name),
+         {},
+         getWhere(line->value->span)});
+  for (const std::string &parameter : builder.getParameters()) {
+    if (isFrozen(recipe.frozen, parameter))
+      continue;
+    const ast::Setting *line = findLine(lines, parameter);
+    if (!line) {
+      error(
+          Code::MissingMinimize, lines.front()->name.span,
+          fmt::format("parameter \"{}\" has no output to minimize", parameter))
+          .help("\"minimize\" without \"for\" is for the rest")
+          .help(fmt::format("freeze \"{}\" leaves it as it is", parameter));
+      return {};
+    }
+    others[size_t(std::ranges::find(lines, line) - lines.begin())]
+        .parameters.push_back(parameter);
+  }
+  others.erase(others.begin());
+  return others;
+}
+
 //===----------------------------------------------------------------------===//
 // Updates
 //===----------------------------------------------------------------------===//
@@ -196,7 +207,7 @@ void Elaborator::buildUpdates(const Recipe &recipe) {
   for (const Optimizer &optimizer : recipe.optimizers)
     lines.push_back(optimizer.setting);
   const std::vector<const ast::Setting *> &frozen = recipe.frozen;
-  if (!checkFrozen(frozen) || !checkPatterns(lines))
+  if (!checkPatterns(lines))
     return;
   std::vector<std::pair<std::string, const Optimizer *>> updates;
   for (const std::string &parameter : builder.getParameters()) {
@@ -219,7 +230,6 @@ void Elaborator::buildUpdates(const Recipe &recipe) {
           "all parameters are frozen: there is nothing to train");
     return;
   }
-  training = true;
   builder.beginUpdates();
   reportBuildErrors({});
   if (recipe.clip) {
@@ -228,19 +238,22 @@ void Elaborator::buildUpdates(const Recipe &recipe) {
       parameters.push_back(parameter);
     buildClip(*recipe.clip, parameters);
   }
+  const Value around = std::exchange(training, true);
   for (const auto &[parameter, optimizer] : updates) {
     if (diagnostics.hasErrors() || mustStop())
       break;
     buildUpdate(*optimizer, parameter);
   }
   updated.reset();
+  training = around;
 }
 
 void Elaborator::buildUpdate(const Optimizer &optimizer,
                              const std::string &parameter) {
   const ast::CallExpr &call = *optimizer.call;
   const Where where = getWhere(call.span);
-  const Builder::Update update = builder.beginUpdate(parameter, where);
+  const Builder::Update update =
+      builder.beginUpdate(parameter, std::string(call.callee.text), where);
   Frame top;
   frame = &top;
   updated = parameter;

@@ -79,8 +79,10 @@ void Elaborator::buildTraining(const ast::Train &train) {
     isValid = false;
   }
   // Gradients need no recipe.
-  bool isRecipe = seen.contains("optimizer") || seen.contains("epochs") ||
-                  seen.contains("steps");
+  bool isRecipe = false;
+  for (std::string_view name :
+       {"optimizer", "epochs", "steps", "freeze", "clip"})
+    isRecipe |= seen.contains(name);
   if (isRecipe && !seen.contains("optimizer")) {
     error(Code::UnknownOptimizer, train.keyword,
           "the train block does not name an optimizer")
@@ -108,7 +110,7 @@ void Elaborator::buildTraining(const ast::Train &train) {
   if (hasParameters)
     spec.others = getObjectives(recipe);
   builder.training(std::move(spec), getWhere(train.keyword));
-  if (hasParameters && !recipe.optimizers.empty())
+  if (!diagnostics.hasErrors() && !recipe.optimizers.empty())
     buildUpdates(recipe);
 }
 

@@ -338,8 +338,13 @@ bool Parser::parsePatterns(std::vector<ast::StringExpr> &patterns) {
       return false;
     }
     ast::ExprPtr pattern = parseExpression();
-    if (!pattern || pattern->kind != ast::ExprKind::String)
+    if (!pattern)
       return false;
+    if (pattern->kind != ast::ExprKind::String) {
+      diagnostics.report(Code::ExpectedToken, pattern->span,
+                         "expected the names of parameters as a string");
+      return false;
+    }
     patterns.push_back(static_cast<const ast::StringExpr &>(*pattern));
   } while (is(TokenKind::Comma) &&
            tokens[position + 1].kind == TokenKind::String &&

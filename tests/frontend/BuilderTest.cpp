@@ -50,7 +50,7 @@ TEST_F(BuilderTest, MakesAModuleWithTheCallersLines) {
   builder.output("loss", loss);
   builder.training({"loss", "sgd(lr = 0.1)", 2});
   builder.beginUpdates();
-  Builder::Update update = builder.beginUpdate("layer/w");
+  Builder::Update update = builder.beginUpdate("layer/w", "sgd");
   builder.endUpdate(builder.sub(update.parameter, update.gradient));
   builder.finish();
   ASSERT_FALSE(builder.hasErrors());
@@ -247,7 +247,7 @@ TEST_F(BuilderTest, UpdatesAreOfEachParameter) {
   builder.beginUpdates();
   EXPECT_THAT(builder.getParameters(), testing::ElementsAre("bias", "i/w"));
   for (const std::string &parameter : builder.getParameters()) {
-    auto [old, gradient] = builder.beginUpdate(parameter);
+    auto [old, gradient] = builder.beginUpdate(parameter, "heavy");
     EXPECT_FALSE(old.hasDim("layer"));
     builder.enterScope("heavy");
     std::vector<Dim> dims(old.getDims().begin(), old.getDims().end());

@@ -26,6 +26,21 @@ std::vector<Case> cases::getOptimizerCases() {
       // For which parameters.
       {Code::ExpectedToken, settings("optimizer sgd(lr = 1) for <<w>>"),
        "expected the names of parameters", "for \"encoder/*\""},
+      {Code::ExpectedToken,
+       settings("optimizer sgd(lr = 1) for <<\"w\" + \"v\">>"),
+       "expected the names of parameters as a string", ""},
+      {Code::MissingMinimize,
+       model("  param v: f32[in] = ones\n"
+             "  output loss = sum(x * v) + sum(w)") +
+           "train { <<minimize>> loss for \"w\" steps 1 optimizer adam }",
+       "parameter \"v\" has no output to minimize", "freeze \"v\""},
+      {Code::UnknownOptimizer,
+       train("<<train>> { minimize loss steps 1 clip norm(1) }"),
+       "does not name an optimizer", ""},
+      {Code::UnusedGradient,
+       "fn still(w, g) {\n  return w * 2\n}\n" +
+           settings("optimizer <<still>> clip norm(1)"),
+       "nothing of its gradient is in", ""},
       {Code::DuplicateName,
        settings("optimizer sgd(lr = 1) <<optimizer>> sgd(lr = 2)"),
        "\"optimizer\" is set twice", "say for which parameters"},

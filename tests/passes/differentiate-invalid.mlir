@@ -65,3 +65,19 @@ module {
     nd.output "loss", %y : !nd.tensor<[], f64>
   }
 }
+
+// -----
+
+// Of two outputs, each with its parameters, an input is neither's.
+module {
+  nd.variable parameter @critic : !nd.tensor<[], f64> = #nd.fill<1.0>
+  // expected-error @below {{several outputs are minimized: of which one is the gradient by input "weights" wanted?}}
+  nd.objective minimize "loss"
+  nd.objective minimize "other" for ["critic"]
+  nd.program @forward {
+    %x = nd.input "weights" : !nd.tensor<[], f64>
+    %w = nd.read @critic : !nd.tensor<[], f64>
+    nd.output "loss", %w : !nd.tensor<[], f64>
+    nd.output "other", %x : !nd.tensor<[], f64>
+  }
+}
