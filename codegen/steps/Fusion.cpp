@@ -185,14 +185,15 @@ SmallVector<Value> FusionGraph::getOutputs(const Node &node) const {
 
 //===-- What to merge -----------------------------------------------------===//
 
-/// Bytes of memory traffic that one kernel in place of two saves; 0 if they
-/// should stay apart.
-int64_t FusionGraph::getSavedBytes(unsigned firstIndex,
-                                   unsigned secondIndex) const {
+/// What one kernel in place of two saves; no bytes if they should stay apart.
+FusionGraph::Candidate FusionGraph::getCandidate(unsigned firstIndex,
+                                                 unsigned secondIndex,
+                                                 bool haveProducer) const {
   const Node &first = nodes[firstIndex], &second = nodes[secondIndex];
+  Candidate candidate{0, firstIndex, secondIndex, /*onlyShares=*/true};
   if ((first.isEarly && second.level < first.level) ||
       (second.isEarly && first.level < second.level))
-    return 0;
+    return candidate;
   int64_t saved = 0, shared = 0;
   // Numbers that several kernels read, the optimizer's step for example, stay
   // apart from all of them: none waits for another because of a few bytes, and
@@ -202,26 +203,28 @@ int64_t FusionGraph::getSavedBytes(unsigned firstIndex,
     if (isResult(read, firstIndex)) {
       bool isStored = isReadOutside(read, firstIndex, secondIndex);
       if (isStored && isForAll)
-        return 0;
+        return candidate;
+      candidate.onlyShares = false;
       saved += getTensorBytes(read) * (isStored ? 1 : 2);
     } else if (llvm::is_contained(first.reads, read)) {
       shared += getTensorBytes(read);
     }
   }
-  if (saved != 0)
-    return saved + shared;
-  // A launch, in one byte's place: a mean of each of several sums that one
-  // kernel makes.
-  if (first.isScalar && second.isScalar && first.level == second.level &&
-      haveOneProducer(first, second))
-    return std::max<int64_t>(shared, 1);
   auto getTraffic = [](const Node &node) {
     return node.resultBytes + node.readBytes;
   };
-  if (first.level != second.level ||
-      shared * minSiblingPart < std::min(getTraffic(first), getTraffic(second)))
-    return 0;
-  return shared;
+  if (saved != 0)
+    candidate.savedBytes = saved + shared;
+  // A launch, in one byte's place: a mean of each of several sums that one
+  // kernel makes.
+  else if (first.isScalar && second.isScalar && first.level == second.level &&
+           (haveProducer || haveOneProducer(first, second)))
+    candidate.savedBytes = std::max<int64_t>(shared, 1);
+  else if (first.level == second.level &&
+           shared * minSiblingPart >=
+               std::min(getTraffic(first), getTraffic(second)))
+    candidate.savedBytes = shared;
+  return candidate;
 }
 
 /// Whether they read results of the same node.
@@ -240,26 +243,25 @@ std::vector<FusionGraph::Candidate>
 FusionGraph::getCandidates(ArrayRef<unsigned> added) {
   std::vector<Candidate> candidates;
   const unsigned firstAdded = added.front();
-  auto consider = [&](unsigned first, unsigned second) {
+  auto consider = [&](unsigned first, unsigned second,
+                      bool haveProducer = false) {
     if (first == second || !nodes[first].isKernel || !nodes[second].isKernel)
       return;
     if (!mergesScalars && (nodes[first].isScalar || nodes[second].isScalar))
       return;
     ++numPairs;
-    if (int64_t saved = getSavedBytes(first, second)) {
-      const bool onlyShares =
-          llvm::none_of(nodes[second].reads,
-                        [&](Value read) { return isResult(read, first); });
-      candidates.push_back({saved, first, second, onlyShares});
-    }
+    const Candidate candidate = getCandidate(first, second, haveProducer);
+    if (candidate.savedBytes != 0)
+      candidates.push_back(candidate);
   };
   for (unsigned node : added) {
     if (nodes[node].isMerged || !nodes[node].isKernel)
       continue;
-    auto compare = [&](unsigned other) {
+    auto compare = [&](unsigned other, bool haveProducer = false) {
       bool isEarlier = nodes[other].position < nodes[node].position;
       if (nodes[other].position != nodes[node].position)
-        consider(isEarlier ? other : node, isEarlier ? node : other);
+        consider(isEarlier ? other : node, isEarlier ? node : other,
+                 haveProducer);
     };
     for (unsigned reader : readersOf[node]) {
       const Tensor &tensor = tensors[readers[reader].tensor];
@@ -267,10 +269,16 @@ FusionGraph::getCandidates(ArrayRef<unsigned> added) {
         consider(getRoot(*tensor.producer), node);
       if (tensor.producer && mergesScalars && nodes[node].isScalar)
         for (Value result : nodes[getRoot(*tensor.producer)].results)
-          if (const Tensor *beside = findTensor(result))
-            if (beside->numReaders == 1 &&
-                nodes[readers[beside->firstReader].node].isScalar)
-              compare(readers[beside->firstReader].node);
+          if (const Tensor *beside = findTensor(result);
+              beside && beside->numReaders == 1) {
+            const unsigned other = readers[beside->firstReader].node;
+            // Of two new nodes the earlier one sees the later one, unless
+            // others read what it reads.
+            const bool isSeen =
+                tensor.numReaders == 1 && other >= firstAdded && other < node;
+            if (nodes[other].isScalar && !isSeen)
+              compare(other, /*haveProducer=*/true);
+          }
       // Of two new readers the earlier one in the list sees the later one.
       unsigned count = 0;
       for (unsigned other = readers[reader].next;

@@ -78,7 +78,7 @@ public:
 
 private:
   struct Candidate {
-    int64_t savedBytes;
+    int64_t savedBytes; ///< of memory traffic
     unsigned first, second;
     bool onlyShares; ///< tensors that both read, no result of one of them
   };
@@ -107,7 +107,9 @@ private:
   void linkReaders();
   void dropReader(unsigned reader);
   std::vector<Candidate> getCandidates(llvm::ArrayRef<unsigned> added);
-  int64_t getSavedBytes(unsigned first, unsigned second) const;
+  /// Of a pair of which it may be known that one node makes what both read.
+  Candidate getCandidate(unsigned first, unsigned second,
+                         bool haveProducer) const;
   bool isReadOutside(mlir::Value value, unsigned first, unsigned second) const;
   bool tryMerge(unsigned first, unsigned second);
   void mergeReaders(unsigned first, unsigned second);

@@ -26,10 +26,29 @@ def prime(depth):
     return "n" + "'" * depth
 
 
+USED = 10_000
+SUMS = [f"  s = s + sum(f32(iota(d{i})))" for i in range(USED)]
+
+
+def own_sums():
+    """A function with as many dims, all of which it uses."""
+    lines = (f"  dim d{i} = {2 + i % 5}\n{line}\n" for i, line in enumerate(SUMS))
+    return "dim n = 3\nfn f(x) {\n  let s = sum(x)\n" + "".join(lines) + "  return s\n}\n"
+
+
 # What each is, and what is said of it; nothing of what compiles.
 SPECS = {
     "dims": (DIMS + model("  output o = sum(x)"), ""),
     "dims-of-a-function": (OWN + "model m(x: f32[n]) { output o = f(x) }\n", ""),
+    "dims-that-are-used": (
+        DIMS + model("  let s = sum(x)", *SUMS, "  output o = s"), ""),
+    "dims-of-a-function-that-are-used": (
+        own_sums() + "model m(x: f32[n]) { output o = f(x) }\n", ""),
+    "dims-of-a-list": (
+        DIMS + "fn f(x, over: dims) { return x * sum(f32(iota(d1))) }\n" +
+        model("  output o = f(x, (" + ", ".join(f"d{i}" for i in range(COUNT)) + "))"), ""),
+    "calls": ("fn f(x) { return exp(x) }\n" +
+              model(*("  x = f(x)" for _ in range(USED)), "  output o = x"), ""),
     "dims-of-a-tensor": (
         DIMS + "model m(x: f32[" + ", ".join(f"d{i}" for i in range(COUNT)) +
         "]) { output o = sum(x) }\n", "MC0407"),
