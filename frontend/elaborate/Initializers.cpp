@@ -7,18 +7,20 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 using namespace meshc;
 using namespace meshc::frontend;
 
-/// The parameters of an initializer that is called; nothing of others.
+/// The parameters of an initializer that is called; nothing of others. A draw
+/// has "dims", which no initial value that is one takes.
 static std::vector<std::string> getParameters(std::string_view initializer) {
   if (initializer == "constant")
     return {"value"};
   for (const RandomFunction &random : randomFunctions)
     if (random.name == initializer)
-      return {std::string(random.first), std::string(random.second)};
+      return {std::string(random.first), std::string(random.second), "dims"};
   return {};
 }
 
@@ -125,7 +127,16 @@ Elaborator::getNamedInitializer(const ast::Expr &expr, ElementType element) {
   if (!bound)
     return std::nullopt;
   double values[2] = {0, 0};
-  for (size_t i = 0; i < parameters.size(); ++i) {
+  if (parameters.size() > std::size(values) && bound->back()) {
+    const ast::Argument &dims = *bound->back();
+    error(Code::UnknownArgument, dims.name ? dims.name->span : dims.value->span,
+          fmt::format("an initial value that is one draw has the declared "
+                      "dimensions: \"{}\" takes no \"dims\" here",
+                      name))
+        .help("leave it out");
+    return std::nullopt;
+  }
+  for (size_t i = 0; i < std::min(parameters.size(), std::size(values)); ++i) {
     const ast::Argument *argument = (*bound)[i];
     if (!argument) {
       if (parameters[i] == "stddev" && call->arguments.size() == 1 &&

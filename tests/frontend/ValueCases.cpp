@@ -54,6 +54,18 @@ std::vector<cases::Case> cases::getValueCases() {
        "fn f(d) {\n  param <<p>>: f32[d] = ones\n  return p\n}\n" +
            model("  param v: f32[in] = f(in)\n  output o = sum(v)"),
        "an initial value has no parameters of its own", ""},
+      {Code::UnknownArgument,
+       model("  param v: f32[in, out] = normal(0, 1, <<dims>> = (in, out))\n"
+             "  output o = sum(v)"),
+       "\"normal\" takes no \"dims\" here", "leave it out"},
+      {Code::UnknownArgument,
+       model("  state v: f32[in] = truncated_normal(<<dims>> = ())\n"
+             "  output o = sum(v)"),
+       "one draw has the declared dimensions", ""},
+      {Code::UnknownArgument,
+       model("  param v: f32[in] = uniform(0, 1, <<in>>)\n"
+             "  output o = sum(v)"),
+       "\"uniform\" takes no \"dims\" here", ""},
       // Several results.
       {Code::WrongNumberOfValues, two + value("<<two(x)>>"),
        "\"two\" gives 2 values where one is taken", "let a, b = two(...)"},
