@@ -248,6 +248,7 @@ void Builder::finish() {
   BuilderState &self = *state;
   self.finishRules();
   self.finishVariables();
+  self.finishInitials();
   if (self.outputs.empty())
     self.fail(Code::MissingOutput, Where(), "the model has no output");
   if (self.training)

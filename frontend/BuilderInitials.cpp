@@ -3,6 +3,7 @@
 #include "frontend/BuilderState.h"
 
 #include "mlir/IR/IRMapping.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 #include <algorithm>
 #include <cassert>
@@ -264,4 +265,13 @@ bool BuilderState::startsAs(std::string_view name,
   return initializer.kind != Initializer::Kind::Computed ||
          InitialComparison().areAlike(initials.find(name)->second,
                                       getValue(initializer.value));
+}
+
+void BuilderState::finishInitials() {
+  if (!init)
+    return;
+  for (mlir::Operation &op :
+       llvm::make_early_inc_range(llvm::reverse(init.getBody().front())))
+    if (mlir::isOpTriviallyDead(&op))
+      op.erase();
 }

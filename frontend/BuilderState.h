@@ -299,6 +299,9 @@ struct BuilderState {
   /// Has @init start `parameter` as its `value`.
   void setInitial(const std::string &parameter, nd::NamedTensorType type,
                   Tensor value, mlir::Location location);
+  /// Takes out of @init what no variable starts as: values that were compared
+  /// with the one that theirs starts as.
+  void finishInitials();
 
   Tensor addNode(mlir::Value value, ElementType element, std::vector<Dim> dims,
                  const Where &where);

@@ -103,6 +103,15 @@ TEST(Sharing, InitialValuesThatAreDrawn) {
       "  output loss = sum(a + b)\n}\ntrain { minimize loss }");
   ASSERT_TRUE(run.module) << run.getText();
   EXPECT_THAT(getParameterNames(run), ElementsAre("a/w", "layer/c/w"));
+  // What was compared is not computed as well.
+  auto init = run.module->lookupSymbol<nd::ProgramOp>("init");
+  size_t numDraws = 0, numWrites = 0;
+  init.walk([&](nd::RandomOp) { ++numDraws; });
+  init.walk([&](nd::WriteOp) { ++numWrites; });
+  EXPECT_EQ(numWrites, 2u);
+  EXPECT_EQ(numDraws, 2 * numWrites);
+  for (mlir::Operation &op : init.getBody().front())
+    EXPECT_TRUE(mlir::isa<nd::WriteOp>(op) || !op.use_empty());
 }
 
 /// "with" is a name elsewhere, at the begin of a statement too.
