@@ -284,6 +284,21 @@ def check_media(page, compiler):
     page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
 
 
+def check_phases(page, compiler):
+    """Phases follow one another. Where a loop of tiles computes both in turns, it is told as both."""
+    for arguments, expected in ((["-Dpos=1024"], ["forward", "forward and backward", "backward", "update"]),
+                                (["-Dpos=1024", "--tile-bytes", "0"], ["forward", "backward", "update"])):
+        for machine in ([], MACHINE):
+            page.open_plan(compiler, "bench/cliffs/long_attention.mesh", *arguments, *machine)
+            name = f"phases {' '.join(arguments + machine)}"
+            phases = page.run("return planPage.page.track.phases.map(({name, from, to}) => [name, from, to])")
+            names = [phase[0] for phase in phases]
+            page.expect(names == expected, f"{name}: {names}, expected {expected}")
+            total = page.run("return planPage.page.track.total")
+            for (one, _, to), (other, start, _) in zip(phases, phases[1:]):
+                page.expect(to <= start + 1e-7 * total, f"{name}: {other} begins at {start}, {one} ends at {to}")
+
+
 def main():
     compiler, page = browser.start()
     with page:
@@ -312,6 +327,7 @@ def main():
         check_halo(page, compiler)
         check_edges(page, compiler)
         check_media(page, compiler)
+        check_phases(page, compiler)
         page.finish()
 
 
