@@ -270,7 +270,9 @@ TEST(Layers, RatesAreThoseOfDropout) {
         rate + ")\n  let z = encoder_block(y, pos, d, h, e, w, s, rate = " +
         rate + ")\n  let u = swiglu(z, d, w, rate = " + rate +
         ")\n  let v = windowed_attention(u, u, u, pos, 2, d, rate = " + rate +
-        ")\n  output loss = mean(v)\n}\ntrain { minimize loss }\n");
+        ")\n  let a = decoder(v, pos, d, h', h, e, w, rate = " + rate +
+        ")\n  let b = encoder(a, pos, d, h', h, e, w, s, rate = " + rate +
+        ")\n  output loss = mean(b)\n}\ntrain { minimize loss }\n");
     if (!run.module) {
       ADD_FAILURE() << run.getText();
       return -1;
@@ -282,7 +284,84 @@ TEST(Layers, RatesAreThoseOfDropout) {
     return count;
   };
   EXPECT_EQ(countDraws("0"), 0);
-  EXPECT_EQ(countDraws("0.1"), 3 + 3 + 1 + 1);
+  // Of stacks what is in their loops.
+  EXPECT_EQ(countDraws("0.1"), 3 + 3 + 1 + 1 + 3 + 3);
+}
+
+/// A stack is its blocks one after the other, given what it was given.
+TEST(Layers, Stacks) {
+  const std::string dims = "dim pos = 3\ndim d = 4\ndim h = 2\ndim e = 2\n"
+                           "dim w = 3\ndim layers = 2\n";
+  auto getModel = [](const std::string &call) {
+    return "model m(x: f32[pos, d]) {\n  output y = " + call +
+           "(x, iota(pos') != 1) as s\n}\n";
+  };
+  auto expectSame = [&](const std::string &stack, const std::string &blocks) {
+    const std::string head = dims + "fn own(x, seen) {\n";
+    Layer found(head + "  return " + stack + "\n}\n" + getModel("own"));
+    Layer right(head + blocks + "\n}\n" + getModel("own"));
+    found.expect({3, 4}, [&](const auto &at) { return right.get("y", at); });
+  };
+  expectSame("decoder(x, pos, d, layers, h, e, w, 0.5, 0.25, false, 50, false, "
+             "-2, 0.125, 0)",
+             "  for layer in layers {\n"
+             "    x = decoder_block(x, pos, d, h, e, w, biased = false, "
+             "rotary_base = 50, exact = false, hidden = -2, epsilon = 0.125) "
+             "as block\n  }\n  return layer_norm(x, d, 0.125) as norm");
+  expectSame("encoder(x, pos, d, layers, h, e, w, seen, -2, 0.125, 0.5, 0)",
+             "  for layer in layers {\n"
+             "    x = encoder_block(x, pos, d, h, e, w, seen, hidden = -2, "
+             "epsilon = 0.125) as block\n  }\n  return x");
+}
+
+/// GPT-2's: of what is added up in 2 * layers places.
+TEST(Layers, StacksStartSmall) {
+  SpecRun run("dim pos = 3\ndim d = 4\ndim layers = 8\ndim e = 3\ndim w = 2\n"
+              "model m(x: f32[pos, d]) {\n"
+              "  output y = decoder(x, pos, d, layers, (), e, w, 0.5)\n}\n");
+  ASSERT_TRUE(run.module) << run.getText();
+  auto getDeviation = [&](const std::string &name) {
+    auto variable =
+        run.module->lookupSymbol<nd::VariableOp>("decoder/layer/block/" + name);
+    return llvm::cast<nd::RandomAttr>(variable.getInit())
+        .getSecond()
+        .getValueAsDouble();
+  };
+  EXPECT_EQ(getDeviation("attn/query/weight"), 0.5);
+  EXPECT_EQ(getDeviation("attn/out/weight"), 0.125);
+  EXPECT_EQ(getDeviation("ff/expand/weight"), 0.5);
+  EXPECT_EQ(getDeviation("ff/project/weight"), 0.125);
+}
+
+TEST(Layers, PositionsAndMaskedWords) {
+  Layer places("dim pos = 3\ndim places = 5\ndim d = 2\n"
+               "model m(x: f32[pos, d]) {\n"
+               "  output y = x + positions(pos, d, places) as p\n}\n");
+  places.expect({3, 2}, [&](const std::vector<int> &at) {
+    return places.get("x", at) + places.get("p/weight", at);
+  });
+  Layer head("dim pos = 3\ndim d = 4\ndim words = 5\n"
+             "model m(x: f32[pos, d], table: f32[words, d]) {\n"
+             "  output y = masked_words(x, table, d, words, 0.5) as h\n}\n");
+  head.expect({3, 5}, [&](const std::vector<int> &at) {
+    auto t = [&](int j) {
+      const double z = head.get("h/transform/bias", {j}) + sum(4, [&](int i) {
+                         return head.get("x", {at[0], i}) *
+                                head.get("h/transform/weight", {i, j});
+                       });
+      // The library's factor is one of f32.
+      return z * std::erfc(-z * double(float(std::sqrt(0.5)))) / 2;
+    };
+    const double mean = sum(4, t) / 4;
+    const double variance =
+        sum(4, [&](int j) { return std::pow(t(j) - mean, 2) / 4; });
+    return head.get("h/bias", {at[1]}) + sum(4, [&](int j) {
+             return head.get("table", {at[1], j}) *
+                    ((t(j) - mean) / std::sqrt(variance + 0.5) *
+                         head.get("h/norm/gain", {j}) +
+                     head.get("h/norm/bias", {j}));
+           });
+  });
 }
 
 /// What the input layer and the units of the time before give to a gate.
