@@ -89,11 +89,10 @@ void Elaborator::buildTraining(const ast::Train &train) {
         .help("add \"optimizer sgd(lr = 0.1)\"");
     isValid = false;
   }
-  if (isRecipe && seen.contains("epochs") == seen.contains("steps")) {
+  // Without either, who trains says for how long.
+  if (seen.contains("epochs") && seen.contains("steps")) {
     error(Code::MissingDuration, train.keyword,
-          seen.contains("steps")
-              ? "epochs and steps exclude one another"
-              : "the train block does not say for how long to train")
+          "epochs and steps exclude one another")
         .help("write either \"epochs 5\" or \"steps 1000\"");
     isValid = false;
   }

@@ -200,6 +200,11 @@ static Status trainFrom(Session &session, const TrainingRequest &request) {
   const exec::TrainingT *recipe = session.getExecutable().data.training.get();
   if (!recipe)
     return Error{ErrorCode::NothingToDo, "the model has no train block", ""};
+  if (!request.steps && !request.epochs && recipe->steps == 0 &&
+      recipe->epochs == 0)
+    return Error{ErrorCode::Usage,
+                 "the train block does not say for how long to train",
+                 "give --steps N, or --epochs N"};
   if (Status apart = checkFiles(request); !apart)
     return apart;
   // Opened first: what is wrong with it should not cost a training.

@@ -13,12 +13,6 @@
 using namespace meshc;
 using namespace meshc::runtime;
 
-static constexpr std::string_view wildcards = "*?";
-
-bool runtime::isPattern(std::string_view name) {
-  return name.find_first_of(wildcards) != std::string_view::npos;
-}
-
 std::string runtime::getPathBelow(const std::string &folder,
                                   const std::string &name) {
   return folder.empty() || name.starts_with('/') ? name : folder + "/" + name;
@@ -55,7 +49,7 @@ Result<std::vector<std::string>> runtime::findFiles(const std::string &folder,
     return std::vector<std::string>{path};
   // What stands in front of the pattern has to be there, and is no pattern.
   const size_t before = path.size() - name.size();
-  const size_t first = before + name.find_first_of(wildcards);
+  const size_t first = before + name.find_first_of("*?");
   const size_t slash = path.rfind('/', first);
   const std::string start =
       slash == std::string::npos ? "." : path.substr(0, slash + 1);

@@ -11,7 +11,9 @@ namespace meshc::runtime {
 
 /// Whether a name stands for all that fit it: `*` is any number of characters,
 /// `?` is one, neither of them '/'. A first '.' of a name has to be written.
-bool isPattern(std::string_view name);
+inline bool isPattern(std::string_view name) {
+  return name.find_first_of("*?") != std::string_view::npos;
+}
 
 /// Where `name` is, below `folder` unless it begins with '/'.
 std::string getPathBelow(const std::string &folder, const std::string &name);

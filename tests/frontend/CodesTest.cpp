@@ -484,12 +484,9 @@ const std::vector<Case> &getCases() {
               "<<train>> { minimize loss optimizer adam(lr = 1) steps 1 }",
        "no parameters", ""},
       {Code::MissingDuration,
-       train("<<train>> { minimize loss optimizer adam(lr = 1) }"),
-       "for how long", "epochs 5"},
-      {Code::MissingDuration,
        train("<<train>> { minimize loss optimizer adam(lr = 1) steps 1 epochs "
              "1 }"),
-       "exclude", ""},
+       "exclude", "epochs 5"},
   };
   static const std::vector<Case> all = [] {
     std::vector<Case> all = getCallCases();

@@ -8,6 +8,7 @@
 #include "frontend/plan/text/SourceQuote.h"
 #include "layout/Sharding.h"
 #include "runtime/exec/Origins.h"
+#include "runtime/io/FilePattern.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -59,6 +60,7 @@ private:
   std::string explainPartial(int tensor) const;
   std::string explainTransfer(const PlannedCommand &planned) const;
   std::string explainUse(int tensor) const;
+  std::string explainData(const exec::TensorT &value) const;
   std::vector<Reason> findReasons(const exec::CollectiveT &collective) const;
   std::string explainReason(const Reason &reason);
   std::string explainAlternative(const exec::AlternativeT &alternative) const;
@@ -344,6 +346,27 @@ std::string Explainer::explainPartial(int tensor) const {
   return text + "  What is computed from it is completed later.\n";
 }
 
+/// Of an input that several files feed, which ones.
+std::string Explainer::explainData(const exec::TensorT &value) const {
+  auto describe = [](const std::string &name) {
+    return fmt::format("{}\"{}\"",
+                       runtime::isPattern(name) ? "all files that fit " : "",
+                       name);
+  };
+  for (const auto &data : executable.data) {
+    if (value.role != exec::BufferRole::input || data->input != value.name ||
+        !(runtime::isPattern(data->train) || runtime::isPattern(data->test)))
+      continue;
+    std::string text =
+        fmt::format("\n  Its samples are those of {}", describe(data->train));
+    if (!data->test.empty())
+      text +=
+          fmt::format(", in an evaluation those of {}", describe(data->test));
+    return text + ",\n  file by file in the order of their names.\n";
+  }
+  return "";
+}
+
 /// Which operations make the value and read it.
 std::string Explainer::explainUse(int tensor) const {
   std::vector<std::string> makers, readers;
@@ -396,7 +419,7 @@ std::string Explainer::explainTensor(int tensor) {
   text += explainSplits(*value.layout) + explainPartial(tensor);
   if (value.span && value.span->file() >= 0)
     text += "\n  It comes from:\n" + source.quote(*value.span);
-  text += explainUse(tensor);
+  text += explainData(value) + explainUse(tensor);
 
   bool communicates = false;
   for (const PlannedCommand &planned : plan.commands) {
