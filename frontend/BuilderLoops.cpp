@@ -233,20 +233,86 @@ void BuilderState::alignCarried(Loop &loop,
       value = reshard(operations, value, type);
 }
 
+//===-- State -------------------------------------------------------------===//
+
+Tensor BuilderState::carryState(Loop &loop, Declared &variable, Tensor before,
+                                const Where &where) {
+  if (const Tensor::Node *known = loop.findState(variable))
+    return Tensor(known);
+  auto read = getValue(variable.value).getDefiningOp<nd::ReadOp>();
+  if (before.hasDim(loop.dim.name)) {
+    fail(Code::RepeatedDim, where,
+         fmt::format("state \"{}\" is carried from one position of \"{}\" to "
+                     "the next, and has that dimension itself: {}",
+                     read.getVariable().str(), loop.dim.name,
+                     toString(before.getElementType(), before.getDims())))
+        .related.push_back({variable.where, "declared here"});
+    return {};
+  }
+  mlir::Value argument = loop.region->front().insertArgument(
+      unsigned(1 + loop.initial.size()), getValue(before).getType(),
+      read.getLoc());
+  loop.initial.push_back({read.getVariable().str(), before, where});
+  Tensor inside =
+      addNode(argument, before.getElementType(), getDims(before), where);
+  loop.states.push_back({&variable, &nodes.back()});
+  return inside;
+}
+
+void BuilderState::dropUnsetStates() {
+  Loop &loop = loops.back();
+  const size_t first = loop.initial.size() - loop.states.size();
+  for (size_t i = loop.states.size(); i-- > 0;) {
+    const auto [variable, inside] = loop.states[i];
+    if (variable->last && variable->numLoops == loops.size())
+      continue;
+    mlir::Block &block = loop.region->front();
+    const auto number = unsigned(1 + first + i);
+    const mlir::Value before = getValue(loop.initial[first + i].value);
+    origins.erase(block.getArgument(number));
+    block.getArgument(number).replaceAllUsesWith(before);
+    block.eraseArgument(number);
+    inside->value = before; // results may be it
+    loop.initial.erase(loop.initial.begin() + std::ptrdiff_t(first + i));
+    loop.states.erase(loop.states.begin() + std::ptrdiff_t(i));
+  }
+}
+
+std::vector<BuilderState::Declared *> BuilderState::getStackedStates() {
+  std::vector<Declared *> states;
+  for (auto &[name, variable] : declared)
+    if (variable.last && variable.numLoops == loops.size() &&
+        !loops.back().findState(variable))
+      states.push_back(&variable);
+  return states;
+}
+
+void BuilderState::forgetStatesOfLoops() {
+  for (auto &[name, variable] : declared)
+    if (variable.numLoops > loops.size())
+      variable.last = {}, variable.numLoops = 0;
+}
+
+//===-- The end of a loop -------------------------------------------------===//
+
 std::optional<Builder::LoopResults>
 Builder::endLoop(const std::vector<LoopValue> &carried,
                  const std::vector<LoopValue> &stacked,
                  const std::vector<LoopValue> &summed, const Where &where) {
   llvm::SmallVector<mlir::Value> yielded[3];
-  if (!state->failed)
+  if (!state->failed) {
+    state->dropUnsetStates();
     for (size_t i = 0; i < carried.size(); ++i)
       if (Tensor next =
               state->checkCarried(state->loops.back().initial[i], carried[i]))
         yielded[0].push_back(BuilderState::getValue(next));
+    for (const auto &[variable, before] : state->loops.back().states)
+      yielded[0].push_back(BuilderState::getValue(variable->last));
+  }
   if (!state->failed)
     state->alignCarried(state->loops.back(), yielded[0]);
-  // What iterations set of states is theirs, like stacked values.
-  std::vector<BuilderState::Declared *> states = state->getStatesOfLoop();
+  // What iterations set of states of theirs is like stacked values.
+  std::vector<BuilderState::Declared *> states = state->getStackedStates();
   BuilderState::Loop loop = std::move(state->loops.back());
   state->loops.pop_back();
   leaveScope();
@@ -259,6 +325,7 @@ Builder::endLoop(const std::vector<LoopValue> &carried,
   };
   if (state->failed) {
     endRegion();
+    state->forgetStatesOfLoops();
     return std::nullopt;
   }
   for (const LoopValue &value : stacked)
@@ -289,8 +356,10 @@ Builder::endLoop(const std::vector<LoopValue> &carried,
   llvm::SmallVector<mlir::Value> initial, sliced;
   llvm::SmallVector<mlir::Type> types;
   for (const auto &[element, dims] : made) {
-    if (!state->checkType(element, dims, where))
+    if (!state->checkType(element, dims, where)) {
+      state->forgetStatesOfLoops();
       return std::nullopt;
+    }
     types.push_back(state->getType(element, dims));
   }
   for (const LoopValue &value : loop.initial)
@@ -308,16 +377,26 @@ Builder::endLoop(const std::vector<LoopValue> &carried,
   for (auto [value, type] : llvm::zip_equal(op.getResults(), made))
     results.push_back(
         state->addNode(value, type.first, std::move(type.second), where));
-  auto behindCarried = results.begin() + std::ptrdiff_t(carried.size());
-  auto behindStacked = behindCarried + std::ptrdiff_t(stacked.size());
-  auto behindStates = behindStacked + std::ptrdiff_t(states.size());
-  for (size_t i = 0; i < states.size(); ++i) {
-    states[i]->last = behindStacked[std::ptrdiff_t(i)];
-    states[i]->numLoops = state->loops.size();
-  }
-  return LoopResults{{results.begin(), behindCarried},
-                     {behindCarried, behindStacked},
-                     {behindStates, results.end()}};
+  size_t next = 0;
+  auto take = [&](size_t count) {
+    std::vector<Tensor> taken;
+    for (size_t i = 0; i < count; ++i)
+      taken.push_back(results[next++]);
+    return taken;
+  };
+  auto leave = [&](BuilderState::Declared &variable) {
+    variable.last = results[next++];
+    variable.numLoops = state->loops.size();
+  };
+  LoopResults given;
+  given.carried = take(carried.size());
+  for (const auto &[variable, before] : loop.states)
+    leave(*variable);
+  given.stacked = take(stacked.size());
+  for (BuilderState::Declared *variable : states)
+    leave(*variable);
+  given.summed = take(summed.size());
+  return given;
 }
 
 } // namespace meshc::frontend

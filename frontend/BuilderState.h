@@ -39,6 +39,8 @@ struct BuilderState {
   mlir::OpBuilder declarations; ///< before the program
   mlir::OpBuilder operations;   ///< at the end of the program or loop
 
+  struct Declared;
+
   /// A loop that has not ended.
   struct Loop {
     Dim dim;
@@ -47,12 +49,25 @@ struct BuilderState {
     std::unique_ptr<mlir::Region> region;
     std::vector<Builder::LoopValue> initial;
     std::vector<std::pair<Tensor, Tensor>> slices = {}; ///< of what, and they
+    /// Model state of calls outside, and what an iteration begins with of it:
+    /// the last ones of `initial`, if an iteration sets them.
+    std::vector<std::pair<Declared *, Tensor::Node *>> states = {};
+    bool setsStates = false;   ///< some of these, so far
     int64_t numOperations = 0; ///< of one iteration, inner loops written out
     bool isTooLarge = false;   ///< and that was said
 
     /// How often its block is written out: what carries nothing is one
     /// computation (nd-map-loops), or too large for nd-unroll.
-    int64_t getNumCopies() const { return initial.empty() ? 1 : dim.size; }
+    int64_t getNumCopies() const {
+      return initial.size() == states.size() && !setsStates ? 1 : dim.size;
+    }
+    /// What an iteration begins with of a state; null of others.
+    const Tensor::Node *findState(const Declared &variable) const {
+      for (const auto &[known, before] : states)
+        if (known == &variable)
+          return before;
+      return nullptr;
+    }
   };
   std::vector<Loop> loops; ///< inner ones last
 
@@ -178,9 +193,18 @@ struct BuilderState {
   bool checkSet(Declared &variable, std::string_view name, Code code,
                 Tensor value, const Where &where);
   void failNeverSet(std::string_view state, const Where &where);
-  /// The states that are set in as many loops as there are around, in the order
-  /// of their names.
-  std::vector<Declared *> getStatesOfLoop();
+  /// The states that are set in as many loops as there are around and that
+  /// iterations have one each of, in the order of their names.
+  std::vector<Declared *> getStackedStates();
+  /// What an iteration of `loop`, which is not around the declaration of a
+  /// state, begins with of it: `before` in the first one.
+  Tensor carryState(Loop &loop, Declared &variable, Tensor before,
+                    const Where &where);
+  /// Of what the innermost loop may carry of states, that which it sets none
+  /// of is what it was before.
+  void dropUnsetStates();
+  /// Behind an error: nothing was set in loops that have ended.
+  void forgetStatesOfLoops();
   std::vector<std::pair<DataSpec, Where>> data;
 
   /// Elements of an input that are used as an index of so many positions: all
@@ -240,8 +264,9 @@ struct BuilderState {
   Tensor shareVariable(nd::VariableRole role, const std::string &fullName,
                        ElementType type, std::span<const Dim> dims,
                        const Initializer &initializer, const Where &where);
-  /// What the loops see of a variable.
-  Tensor sliceVariable(Tensor whole, const Where &where);
+  /// What is seen of a variable in the open loops: slices of those that its
+  /// iterations have, and of state what was set before.
+  Tensor readVariable(Declared &variable, const Where &where);
   /// Names that values have, so that no two have the same.
   std::set<std::string, std::less<>> valueNames;
   /// The number that the next value of a name gets, if it is not taken.

@@ -140,7 +140,8 @@ Builder::Update Builder::beginUpdate(const std::string &parameter,
     gradient = self.slice(self.loops.back(), gradient, where);
   }
   self.update->gradient = self.clip(gradient, where);
-  return {self.sliceVariable(whole, where), self.update->gradient};
+  return {self.readVariable(self.declared.find(parameter)->second, where),
+          self.update->gradient};
 }
 
 void Builder::endUpdate(Tensor next, const Where &where) {

@@ -153,7 +153,7 @@ Tensor BuilderState::declare(nd::VariableRole role, const std::string &name,
   auto read = nd::ReadOp::create(operations, location, mlir::Type(tensorType),
                                  fullName);
   variable->value = addNode(read.getResult(), type, std::move(allDims), where);
-  return sliceVariable(variable->value, where);
+  return readVariable(*variable, where);
 }
 
 Tensor Builder::parameter(const std::string &name, ElementType type,
@@ -188,10 +188,18 @@ BuilderState::orderLikeParameter(const std::vector<Dim> &dims) {
   return ordered;
 }
 
-Tensor BuilderState::sliceVariable(Tensor whole, const Where &where) {
-  for (size_t loop : getLoopsOfVariables())
-    whole = slice(loops[loop], whole, where);
-  return whole;
+Tensor BuilderState::readVariable(Declared &variable, const Where &where) {
+  Tensor value = variable.last ? variable.last : variable.value;
+  const bool isSet =
+      (isTraining || update) && variable.role != nd::VariableRole::Parameter;
+  const std::vector<size_t> own = getLoopsOfVariables();
+  for (size_t i = variable.last ? variable.numLoops : 0;
+       value && i < loops.size(); ++i)
+    if (std::ranges::find(own, i) != own.end())
+      value = slice(loops[i], value, where);
+    else if (isSet)
+      value = carryState(loops[i], variable, value, where);
+  return value;
 }
 
 Tensor BuilderState::shareVariable(nd::VariableRole role,
@@ -211,7 +219,7 @@ Tensor BuilderState::shareVariable(nd::VariableRole role,
               "of this name");
     return {};
   }
-  const Declared &shared = entry->second;
+  Declared &shared = entry->second;
   if (!shared.value)
     return {};
   const Tensor whole = shared.value;
@@ -219,8 +227,7 @@ Tensor BuilderState::shareVariable(nd::VariableRole role,
   const bool isOfType = !isOther && whole.getElementType() == type &&
                         std::ranges::equal(whole.getDims(), dims);
   if (isOfType && startsAs(fullName, initializer))
-    // What the call before has left, if that has set it.
-    return shared.last ? shared.last : sliceVariable(whole, where);
+    return readVariable(shared, where);
   fail(
       Code::SharedVariableDiffers, where,
       isOfType
@@ -284,16 +291,6 @@ void Builder::setModelState(const std::string &name, Tensor value,
   BuilderState::Declared &variable = entry->second;
   if (!value || !variable.value) // in error
     return;
-  const size_t numOwnLoops = state->getLoopsOfVariables().size();
-  if (numOwnLoops != state->loops.size()) {
-    state
-        ->fail(Code::NotSupported, where,
-               fmt::format("not supported yet: a loop that sets state \"{}\", "
-                           "of a call outside of it",
-                           fullName))
-        .related.push_back({variable.where, "declared here"});
-    return;
-  }
   if (!state->checkSet(variable, fullName, Code::CarriedTypeChanges, value,
                        where) ||
       !state->update)
@@ -324,17 +321,15 @@ bool BuilderState::checkSet(Declared &variable, std::string_view name,
   if (getValue(value).getType() != getType(element, dims))
     value = create<nd::BroadcastOp>(where, element, std::move(dims),
                                     getValue(value));
+  if (!readVariable(variable, where)) // as what loops around carry
+    return false;
   variable.last = value;
   variable.numLoops = loops.size();
+  for (Loop &loop : loops)
+    loop.setsStates |= loop.findState(variable) != nullptr;
+  if (!loops.empty())
+    checkNumOperations(where);
   return true;
-}
-
-std::vector<BuilderState::Declared *> BuilderState::getStatesOfLoop() {
-  std::vector<Declared *> states;
-  for (auto &[name, variable] : declared)
-    if (variable.last && variable.numLoops == loops.size())
-      states.push_back(&variable);
-  return states;
 }
 
 void BuilderState::failNeverSet(std::string_view name, const Where &where) {

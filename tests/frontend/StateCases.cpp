@@ -73,12 +73,14 @@ std::vector<Case> cases::getStateCases() {
                  "  output o = sum(v + u)"),
        "the call shares state \"h/a\", which is f32[in], and f32[out] here",
        ""},
-      {Code::NotSupported,
-       "fn f(x) {\n  state a: f32 = 0\n  <<a>> = a + mean(x)\n"
-       "  return x * a\n}\n" +
+      {Code::RepeatedDim,
+       "fn f(x) {\n  state <<a>>: f32[out] = 0\n  a = a + mean(x)\n"
+       "  return x * sum(a)\n}\n" +
            model("  let v = f(x) as g\n"
                  "  for t in out { v = f(v) with g }\n  output o = sum(v)"),
-       "a loop that sets state \"g/a\", of a call outside of it", ""},
+       "state \"g/a\" is carried from one position of \"out\" to the next, and "
+       "has that dimension itself: f32[out]",
+       ""},
       {Code::NotSupported,
        value("x") +
            "<<program>> next(x: f32[in]) with in = 1 { output o = x }\n",

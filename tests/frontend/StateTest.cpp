@@ -79,6 +79,65 @@ TEST(State, SharedCallsAreAChain) {
   EXPECT_TRUE(value.getDefiningOp<nd::ReadOp>());
 }
 
+/// How many values each loop of the program for training carries.
+std::vector<unsigned> getNumCarried(SpecRun &run) {
+  std::vector<unsigned> counts;
+  run.module->lookupSymbol<nd::ProgramOp>("training").walk([&](nd::LoopOp op) {
+    counts.push_back(op.getInitial().size());
+  });
+  return counts;
+}
+
+/// A loop around a call hands on what its iterations leave of the state of a
+/// call outside: here beside x and, in the inner loop, the position's own one.
+TEST(State, LoopsCarryThatOfCallsOutside) {
+  SpecRun run(stateSpec("  x = count(x) as c\n"
+                        "  for t in time {\n"
+                        "    x = count(x) with c\n"
+                        "    for l in layers {\n"
+                        "      x = count(x) with c\n"
+                        "      x = count(x) as own\n"
+                        "    }\n  }\n"
+                        "  x = count(x) with c\n"
+                        "  output o = x"));
+  ASSERT_TRUE(run.module) << run.getText();
+  EXPECT_THAT(getNumCarried(run), ElementsAre(2, 2));
+  EXPECT_THAT(getWritten(run, "forward"), IsEmpty());
+  EXPECT_THAT(getWritten(run, "training"),
+              ElementsAre("c/n", "t/l/own/n time layers"));
+}
+
+/// What no iteration sets is not carried: such a loop is one computation.
+TEST(State, LoopsCarryNothingThatTheyDoNotSet) {
+  SpecRun run(
+      stateSpec("  let all = broadcast(x, time)\n"
+                "  let y = keep(x, true) as k\n"
+                "  for t in time { all[time = t] = keep(x, false) with k }\n"
+                "  output o = sum(all) + sum(y)") +
+      "fn keep(x, sets) {\n  state n: f32[wide] = 0\n"
+      "  if sets { n = n + 1 }\n  return x + n\n}\n");
+  ASSERT_TRUE(run.module) << run.getText();
+  EXPECT_THAT(getNumCarried(run), ElementsAre(0));
+}
+
+/// The second call begins with what the loop of the first one has left, each
+/// iteration with its own.
+TEST(State, ChainsOfCallsWithLoops) {
+  SpecRun run("dim wide = 3\ndim layers = 7\n"
+              "fn f(x) {\n  for l in layers {\n    state s: f32[wide] = 1\n"
+              "    s = s + x\n    x = 2 * s\n  }\n  return x\n}\n"
+              "model m(x: f32[wide]) {\n  let a = f(x) as one\n"
+              "  output b = f(a) with one\n}\n");
+  ASSERT_TRUE(run.module) << run.getText();
+  EXPECT_THAT(getWritten(run, "training"), ElementsAre("one/l/s layers wide"));
+  std::vector<nd::LoopOp> loops;
+  auto training = run.module->lookupSymbol<nd::ProgramOp>("training");
+  training.walk([&](nd::LoopOp op) { loops.push_back(op); });
+  ASSERT_EQ(loops.size(), 2u);
+  ASSERT_EQ(loops[1].getSliced().size(), 1u);
+  EXPECT_EQ(loops[1].getSliced()[0].getDefiningOp(), loops[0]);
+}
+
 /// Numbers become tensors of its type; integers and truths can be state.
 TEST(State, OfNumbers) {
   SpecRun run(stateSpec("  state a: f32[wide] = 2\n"
