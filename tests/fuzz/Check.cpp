@@ -10,7 +10,7 @@ Checker::Checker(const Tree &tree) : tree(&tree) {
     Variable variable;
     variable.type = input.type;
     frame.variables[input.name] = variable;
-    leaves.push_back({input.name, input.type, false, input.bound});
+    leaves.push_back({input.name, input.type, LeafKind::Input, input.bound});
   }
 }
 
@@ -232,24 +232,27 @@ bool Checker::checkReduce(Expr &expr) {
   return true;
 }
 
-bool Checker::addLeaf(const std::string &name, Type type) {
+bool Checker::addLeaf(const std::string &name, Type type, LeafKind kind,
+                      bool isPositive) {
   for (const auto &[dim, position] : loops)
     if (type.has(dim))
-      return fail("a parameter has the dim of a loop");
+      return fail("a variable has the dim of a loop");
   const Place &place = frame.place;
   const size_t numOwn = type.dims.size();
   type.dims = unite(type.dims, place.loops);
   if (type.dims.size() != numOwn + place.loops.size())
-    return fail("a parameter has the dim of a loop");
+    return fail("a variable has the dim of a loop");
   auto known = std::ranges::find(leaves, place.path + name, &Leaf::name);
   if (frame.isShared)
-    return (known != leaves.end() && known->type == type) ||
-           fail("a shared parameter of another type");
+    return (known != leaves.end() && known->type == type &&
+            known->kind == kind) ||
+           fail("a shared variable of another type");
   if (known != leaves.end())
-    return fail("a parameter of this name");
+    return fail("a variable of this name");
   if (countElements(*tree, type.dims) > maxElements)
     return fail("too large");
-  leaves.push_back({place.path + name, type, true, 0});
+  // Integers are small, as those of inputs are.
+  leaves.push_back({place.path + name, type, kind, 4, isPositive});
   return checkVisible(type.dims);
 }
 
@@ -266,10 +269,15 @@ bool Checker::checkLayer(Expr &expr) {
     return std::any_of(dims.begin(), dims.end(),
                        [&](DimId dim) { return x.has(dim); });
   };
-  auto addWeight = [&](const std::string &name, const Dims &dims) {
+  auto addVariable = [&](const std::string &name, const Dims &dims,
+                         LeafKind kind, bool isPositive = false) {
     const Dims set = unite({}, dims);
     return (set.size() == dims.size() || fail("a dim twice")) &&
-           addLeaf(layer.scope + "/" + name, {Element::F32, set});
+           addLeaf(layer.scope + "/" + name, {Element::F32, set}, kind,
+                   isPositive);
+  };
+  auto addWeight = [&](const std::string &name, const Dims &dims) {
+    return addVariable(name, dims, LeafKind::Parameter);
   };
   auto concat = [](Dims a, const Dims &b) {
     a.insert(a.end(), b.begin(), b.end());
@@ -285,9 +293,16 @@ bool Checker::checkLayer(Expr &expr) {
     return addWeight("weight", concat(layer.from, layer.to)) &&
            addWeight("bias", layer.to);
   }
-  if (expr.name == "layer_norm") {
+  if (expr.name == "layer_norm" || expr.name == "batch_norm") {
     expr.type = x;
-    return addWeight("gain", layer.over) && addWeight("bias", layer.over);
+    if (!addWeight("gain", layer.over) || !addWeight("bias", layer.over))
+      return false;
+    if (expr.name == "layer_norm")
+      return true;
+    if (without(x.dims, layer.over).empty())
+      return fail("a mean over no dims");
+    return addVariable("centre", layer.over, LeafKind::State) &&
+           addVariable("spread", layer.over, LeafKind::State, true);
   }
   // What the window sees has to be within, as for any index.
   Expr seen = make(ExprKind::Index, "", {expr.operands[0]});

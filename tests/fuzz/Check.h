@@ -20,6 +20,7 @@ struct Variable {
   Origin origin = Origin::Plain;
   bool isNumber = false; ///< `let s = 0`: no tensor before the loop adds to it
   bool isPosition = false;
+  bool isState = false; ///< of the block: its type stays
   /// Elements lie in [-magnitude, magnitude]; kept by the generator.
   double magnitude = 1;
 };
@@ -82,10 +83,11 @@ private:
   bool checkLayer(Expr &expr);
   bool checkPosition(Expr &expr, size_t component, Dims &dims, bool &hasTensor);
   bool checkWhere(const Expr &index);
-  bool addLeaf(const std::string &name, Type type);
+  bool addLeaf(const std::string &name, Type type,
+               LeafKind kind = LeafKind::Parameter, bool isPositive = false);
   bool checkNew(const std::string &name);
   bool checkVisible(const Dims &dims);
-  bool applyParam(Statement &statement);
+  bool applyVariable(Statement &statement);
   bool applyLet(Statement &statement);
   bool applyTyped(Statement &statement);
   bool applyDim(const Statement &statement);
@@ -116,17 +118,23 @@ private:
   std::vector<Frame> outer; ///< of each block and call
   std::vector<std::pair<DimId, std::string>> loops;
   std::vector<Leaf> leaves;
-  bool isInitial = false; ///< within the initial value of a parameter
-  Type initialType;       ///< of that parameter
+  bool isInitial = false; ///< within the initial value of a variable
+  Type initialType;       ///< of that variable
   std::string reason;
 };
 
-/// Checks a whole tree; empty, or why it is illegal.
+/// Checks a whole tree, in the training step too, and sets the types of what
+/// it is for; empty, or why it is illegal.
 std::string check(Tree &tree);
+/// A legal tree as it is in the training step.
+Tree makeTrainingStep(Tree tree);
+/// Whether that may be another program: the tree has state or reads `training`,
+/// if in no more than a branch that is dead.
+bool mayDifferInTraining(const Tree &tree);
 /// What is fed to a legal tree.
 std::vector<Leaf> getLeaves(Tree &tree);
 
-/// Whether the condition of an `if` holds, outside of training.
+/// Whether the condition of an `if` holds.
 bool evaluateCondition(const Tree &tree, const Expr &condition);
 /// Whether it is about training.
 bool isOfTraining(const Expr &condition);

@@ -24,7 +24,7 @@ bool meshc::fuzz::isOfTraining(const Expr &condition) {
 
 bool meshc::fuzz::evaluateCondition(const Tree &tree, const Expr &condition) {
   if (condition.kind == ExprKind::Name)
-    return condition.name == "true";
+    return isOfTraining(condition) ? tree.isTraining : condition.name == "true";
   const std::string &op = condition.name;
   if (op == "not")
     return !evaluateCondition(tree, condition.operands[0]);
@@ -247,7 +247,7 @@ void Checker::bind(const std::string &name, const Type &type, bool isNumber) {
   frame.variables[name] = variable;
 }
 
-bool Checker::applyParam(Statement &statement) {
+bool Checker::applyVariable(Statement &statement) {
   const Type &type = statement.type;
   if (!checkNew(statement.name) || !checkVisible(type.dims))
     return false;
@@ -259,13 +259,19 @@ bool Checker::applyParam(Statement &statement) {
     if (!isLegal)
       return false;
     const Type &value = statement.value.type;
-    if (value.element != Element::F32 ||
+    const bool isNumber = statement.value.kind == ExprKind::Number;
+    if ((value.element != type.element && !isNumber) ||
         !without(value.dims, unite(type.dims, frame.place.loops)).empty())
       return fail("an initial value of another type");
   }
-  if (!addLeaf(statement.name, type))
+  const bool isState = statement.kind == StatementKind::State;
+  if (!isState && type.element != Element::F32)
+    return fail("a parameter of integers");
+  if (!addLeaf(statement.name, type,
+               isState ? LeafKind::State : LeafKind::Parameter))
     return false;
   bind(statement.name, type);
+  getVariable(statement.name).isState = isState;
   return true;
 }
 
@@ -329,9 +335,11 @@ bool Checker::applyWhenTraining(Statement &statement) {
       return fail(trial.reason);
   trial.leaveBranch();
   if (trial.leaves.size() != leaves.size())
-    return fail("a parameter of the training step alone");
+    return fail("a variable of the training step alone");
   return std::ranges::all_of(frame.variables, [&](const auto &known) {
-    return trial.frame.variables.at(known.first).type == known.second.type ||
+    const Variable &after = trial.frame.variables.at(known.first);
+    return (after.type == known.second.type &&
+            after.isNumber == known.second.isNumber) ||
            fail("a type of the training step alone");
   });
 }
@@ -342,7 +350,8 @@ bool Checker::applyBranch(Statement &statement) {
               [&](const Expr &expr) { isVisible &= checkVisible(expr.dims); });
   if (!isVisible)
     return false;
-  if (isOfTraining(statement.value) && !applyWhenTraining(statement))
+  if (isOfTraining(statement.value) && !tree->isTraining &&
+      !applyWhenTraining(statement))
     return false;
   enterBranch();
   for (Statement &inner : evaluateCondition(*tree, statement.value)
@@ -401,16 +410,26 @@ bool Checker::applyRebinding(Statement &statement) {
   if (found == frame.variables.end())
     return fail("there is no " + statement.name);
   Variable &variable = found->second;
-  if (variable.block == outer.size())
+  if (variable.block == outer.size() && !variable.isState)
     return fail("a block's own value is rebound");
-  if (value.kind == ExprKind::Number)
-    return fail("a number is carried");
   // Branches may change it.
   const bool isCarried = variable.depth != loops.size();
+  if (value.kind == ExprKind::Number) {
+    if (isCarried || !variable.isState ||
+        statement.kind != StatementKind::Assign)
+      return fail("a number is carried");
+    variable.isNumber = true; // of the type that the state has
+    return true;
+  }
+  if (variable.isState &&
+      (value.type.element != variable.type.element ||
+       !without(value.type.dims, variable.type.dims).empty()))
+    return fail("state changes its type");
   switch (statement.kind) {
   case StatementKind::Assign:
     if (variable.isPosition ||
-        (isCarried && (variable.isNumber || value.type != variable.type)))
+        ((isCarried || variable.isState) &&
+         ((isCarried && variable.isNumber) || value.type != variable.type)))
       return fail("a carried value changes its type");
     variable.type = value.type;
     variable.isNumber = false;
@@ -451,7 +470,8 @@ bool Checker::applyRebinding(Statement &statement) {
 bool Checker::apply(Statement &statement) {
   switch (statement.kind) {
   case StatementKind::Param:
-    return applyParam(statement);
+  case StatementKind::State:
+    return applyVariable(statement);
   case StatementKind::Let:
   case StatementKind::Output:
     return applyLet(statement);
@@ -476,16 +496,59 @@ bool Checker::apply(Statement &statement) {
   __builtin_unreachable();
 }
 
-std::string meshc::fuzz::check(Tree &tree) {
+/// As what it is for; sets its leaves.
+static std::string checkAlone(Tree &tree, std::vector<Leaf> &leaves) {
   Checker checker(tree);
   for (Statement &statement : tree.body)
     if (!checker.apply(statement))
       return checker.getReason();
+  leaves = checker.getLeaves();
   auto loss = checker.getVariables().find("loss");
   if (loss == checker.getVariables().end() ||
       loss->second.type != Type{Element::F32, {}} || loss->second.isNumber)
     return "no loss";
   return {};
+}
+
+std::string meshc::fuzz::check(Tree &tree) {
+  std::vector<Leaf> leaves, others;
+  std::string reason = checkAlone(tree, leaves);
+  if (!reason.empty() || !mayDifferInTraining(tree))
+    return reason;
+  Tree other = tree;
+  other.isTraining = !tree.isTraining;
+  reason = checkAlone(other, others);
+  if (reason.empty() && !std::ranges::is_permutation(leaves, others, {},
+                                                     &Leaf::name, &Leaf::name))
+    return "variables of one elaboration";
+  return reason;
+}
+
+Tree meshc::fuzz::makeTrainingStep(Tree tree) {
+  tree.isTraining = true;
+  check(tree);
+  return tree;
+}
+
+static bool mayDiffer(const std::vector<Statement> &body) {
+  return std::ranges::any_of(body, [](const Statement &statement) {
+    bool isFound = statement.kind == StatementKind::State;
+    forEachExpr(statement.value, [&](const Expr &expr) {
+      isFound |= isOfTraining(expr) || expr.name == "batch_norm";
+    });
+    return isFound || mayDiffer(statement.body) ||
+           mayDiffer(statement.otherwise);
+  });
+}
+
+bool meshc::fuzz::mayDifferInTraining(const Tree &tree) {
+  return mayDiffer(tree.body) ||
+         std::ranges::any_of(tree.functions, [](const Function &function) {
+           return mayDiffer(function.body) ||
+                  std::ranges::any_of(function.results, [](const Expr &result) {
+                    return result.name == "batch_norm";
+                  });
+         });
 }
 
 std::vector<Leaf> meshc::fuzz::getLeaves(Tree &tree) {

@@ -254,11 +254,12 @@ namespace {
 /// One compiled program and what it is fed.
 class Run {
 public:
-  Run(const Tree &tree, const exec::ExecutableT &executable,
+  Run(const Tree &tree, const std::string &name,
+      const exec::ExecutableT &executable,
       std::span<const meshcKernelEntry> kernels, const DeviceSetting &setting,
       const std::vector<Leaf> &leaves, const Feeds &feeds)
-      : tree(tree), program(codegen::serialize(executable)), kernels(kernels),
-        setting(setting), leaves(leaves), feeds(feeds) {
+      : tree(tree), name(name), program(codegen::serialize(executable)),
+        kernels(kernels), setting(setting), leaves(leaves), feeds(feeds) {
     for (const auto &axis : executable.mesh->axes)
       numDevices *= axis->size;
   }
@@ -275,6 +276,7 @@ private:
   int64_t getNumProcesses() const;
 
   const Tree &tree;
+  const std::string &name;   ///< of what is run
   const std::string program; ///< as a file has it
   int64_t numDevices = 1;
   const std::span<const meshcKernelEntry> kernels;
@@ -289,7 +291,7 @@ runtime::Status Run::feed(runtime::Session &session,
   using namespace runtime;
   for (const Leaf &leaf : leaves) {
     const Tensor &tensor = feeds.at(leaf.name);
-    if (leaf.isParameter) {
+    if (leaf.kind != LeafKind::Input) {
       for (const auto &variable : session.getExecutable().data.variables)
         if (variable->name == leaf.name)
           if (Status set = scatter(
@@ -323,7 +325,7 @@ runtime::Result<Results> Run::run(runtime::Ranks *ranks) const {
       isGpu(setting.kind) ? 0 : 1, gpus, ranks);
   if (!session)
     return session.getError();
-  auto gradient = (*session)->getProgram("gradient");
+  auto gradient = (*session)->getProgram(name);
   if (!gradient)
     return gradient.getError();
   // The state that is not fed, such as the scale of gradients.
@@ -333,7 +335,7 @@ runtime::Result<Results> Run::run(runtime::Ranks *ranks) const {
   for (bool isDone = false; !isDone;) {
     Status ran = feed(**session, **gradient);
     if (ran)
-      ran = (*session)->run(**gradient, 1);
+      ran = (*session)->run(**gradient, tree.run);
     if (!ran)
       return ran.getError();
     if (!retry)
@@ -352,6 +354,15 @@ runtime::Result<Results> Run::run(runtime::Ranks *ranks) const {
     if (!port->name.starts_with("fp16/"))
       results[port->name] = fromArray(tree, *array, *port->layout);
   }
+  // What a step sets.
+  if (name == "step")
+    for (const auto &variable : (*session)->getExecutable().data.variables) {
+      auto array =
+          gather((*session)->getDevices(), *variable->layout, variable->buffer);
+      if (!array)
+        return array.getError();
+      results[variable->name] = fromArray(tree, *array, *variable->layout);
+    }
   // Connections stay open until nobody needs them.
   if (ranks)
     if (Status finished = ranks->finish(); !finished)
@@ -437,6 +448,7 @@ Results Run::runProcesses(uint64_t seed, std::string &error) const {
 }
 
 Results meshc::fuzz::runOnDevices(const Tree &tree, mlir::ModuleOp module,
+                                  const std::string &program,
                                   exec::ExecutableT &executable,
                                   const DeviceSetting &setting,
                                   const std::vector<Leaf> &leaves,
@@ -449,7 +461,8 @@ Results meshc::fuzz::runOnDevices(const Tree &tree, mlir::ModuleOp module,
     library = compile(module, executable, setting, error);
   if (!error.empty())
     return {};
-  const Run run(tree, executable, library.getKernels(), setting, leaves, feeds);
+  const Run run(tree, program, executable, library.getKernels(), setting,
+                leaves, feeds);
   Results results;
   if (setting.kind == DeviceKind::Cpus) {
     runtime::Result<Results> found = run.run(nullptr);

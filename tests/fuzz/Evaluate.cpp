@@ -19,10 +19,11 @@ Feeds meshc::fuzz::drawFeeds(const Tree &tree, const std::vector<Leaf> &leaves,
     for (int64_t i = 0; i < count; ++i) {
       // Of 20 bits: products of two are exact in f64 and rounded in f32.
       const double unit = double(random() >> 44) * 0x1p-20;
-      tensor.elements.push_back(leaf.type.element == Element::F32 ? 2 * unit - 1
-                                : leaf.type.element == Element::I32
-                                    ? std::floor(unit * leaf.bound)
-                                    : double(unit < 0.5));
+      tensor.elements.push_back(
+          leaf.isPositive                     ? unit + 0.5
+          : leaf.type.element == Element::F32 ? 2 * unit - 1
+          : leaf.type.element == Element::I32 ? std::floor(unit * leaf.bound)
+                                              : double(unit < 0.5));
     }
     feeds[leaf.name] = std::move(tensor);
   }
@@ -34,15 +35,16 @@ void Evaluator::feed(const std::vector<Leaf> &leaves, const Feeds &feeds) {
     const Tensor &tensor = feeds.at(leaf.name);
     Value value{tensor.dims, {}};
     for (double element : tensor.elements) {
-      const bool isFloat = leaf.type.element == Element::F32;
-      value.elements.push_back(isFloat ? tape.makeLeaf(element)
-                                       : Scalar{element, -1});
+      const bool hasGradient =
+          leaf.type.element == Element::F32 && leaf.kind != LeafKind::State;
+      value.elements.push_back(hasGradient ? tape.makeLeaf(element)
+                                           : Scalar{element, -1});
       leafNodes[leaf.name].push_back(value.elements.back().node);
     }
-    if (leaf.isParameter)
-      parameters[leaf.name] = std::move(value);
-    else
+    if (leaf.kind == LeafKind::Input)
       values[leaf.name] = std::move(value);
+    else
+      variables[leaf.name] = std::move(value);
   }
 }
 
@@ -53,14 +55,39 @@ size_t Evaluator::getOffset(const Dims &dims, const Point &point) const {
   return offset;
 }
 
-/// A parameter of this scope in the iterations that run.
-Scalar Evaluator::readParameter(const std::string &name, const Point &point) {
-  Point whole = point;
+Evaluator::Point Evaluator::atIterations(Point point) const {
   for (const auto &[dim, position] : loops)
     if (std::ranges::find(place.loops, dim) != place.loops.end())
-      whole[size_t(dim)] = int64_t(values.at(position).elements[0].value);
-  const Value &value = parameters.at(place.path + name);
-  return value.elements[getOffset(value.dims, whole)];
+      point[size_t(dim)] = int64_t(values.at(position).elements[0].value);
+  return point;
+}
+
+/// A variable of this scope in the iterations that run.
+Scalar Evaluator::readVariable(const std::string &name, const Point &point) {
+  auto known = left.find(place.path + name);
+  const Value &value =
+      known != left.end() ? known->second : variables.at(place.path + name);
+  return value.elements[getOffset(value.dims, atIterations(point))];
+}
+
+void Evaluator::keepState(const std::string &name, const Dims &dims,
+                          const Value &value) {
+  const std::string path = place.path + name;
+  Value &whole = left.try_emplace(path, variables.at(path)).first->second;
+  Point point = atIterations(Point(tree.dims.size(), 0));
+  forEach(dims, point, [&] {
+    whole.elements[getOffset(whole.dims, point)] =
+        value.elements[getOffset(value.dims, point)];
+  });
+}
+
+void Evaluator::keepStates(const std::vector<Statement> &body) {
+  if (!tree.isTraining || !problem.empty())
+    return;
+  for (const Statement &statement : body)
+    if (statement.kind == StatementKind::State)
+      keepState(statement.name, unite({}, statement.type.dims),
+                values.at(statement.name));
 }
 
 Evaluator::Value Evaluator::bind(const Expr &expr) {
@@ -74,6 +101,7 @@ Evaluator::Value Evaluator::bind(const Expr &expr) {
       note("a value is large");
     value.elements.push_back(element);
   });
+  keepStates(expr);
   if (tape.size() > maxNodes)
     note("too long");
   return value;
@@ -85,6 +113,7 @@ void Evaluator::run(const std::vector<Statement> &body) {
       return;
     run(statement);
   }
+  keepStates(body);
 }
 
 void Evaluator::runLoop(const Statement &loop) {
@@ -141,11 +170,12 @@ void Evaluator::addTo(const std::string &name, const Expr &term) {
 void Evaluator::run(const Statement &statement) {
   const std::string &name = statement.name;
   switch (statement.kind) {
-  case StatementKind::Param: {
+  case StatementKind::Param:
+  case StatementKind::State: {
     Value value{unite({}, statement.type.dims), {}};
     Point point(tree.dims.size(), 0);
     forEach(value.dims, point,
-            [&] { value.elements.push_back(readParameter(name, point)); });
+            [&] { value.elements.push_back(readVariable(name, point)); });
     values[name] = std::move(value);
     return;
   }
@@ -207,10 +237,16 @@ Evaluation Evaluator::finish(const std::vector<Leaf> &leaves) {
   };
   for (const auto &[name, element] : outputs)
     result.outputs[name] = toTensor(values.at(name), element);
+  for (const Leaf &leaf : leaves)
+    if (tree.isTraining && leaf.kind == LeafKind::State)
+      result.outputs[leaf.name] =
+          toTensor(left.contains(leaf.name) ? left.at(leaf.name)
+                                            : variables.at(leaf.name),
+                   leaf.type.element);
   const std::vector<double> slopes =
       tape.differentiate(values.at("loss").elements[0]);
   for (const Leaf &leaf : leaves) {
-    if (leaf.type.element != Element::F32)
+    if (leaf.type.element != Element::F32 || leaf.kind == LeafKind::State)
       continue;
     Tensor gradient{leaf.type.dims, Element::F32, {}};
     for (int node : leafNodes.at(leaf.name)) {
@@ -238,8 +274,9 @@ void Evaluator::findInitials(const std::vector<Statement> &body,
       inner.path += statement->value.layer.scope + "/";
       findInitials(statement->body, inner, initials);
     } else if (statement->isComputed) {
-      Tensor initial{
-          unite(statement->type.dims, inside.loops), Element::F32, {}};
+      Tensor initial{unite(statement->type.dims, inside.loops),
+                     statement->type.element,
+                     {}};
       Point point(tree.dims.size(), 0);
       forEach(initial.dims, point, [&] {
         initial.elements.push_back(at(statement->value, point).value);

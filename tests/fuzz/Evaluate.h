@@ -27,6 +27,7 @@ Feeds drawFeeds(const Tree &tree, const std::vector<Leaf> &leaves,
                 uint64_t seed);
 
 struct Evaluation {
+  /// In the training step also what it leaves of state, by leaf.
   std::map<std::string, Tensor> outputs;
   std::map<std::string, Tensor> gradients; ///< of "loss", by leaf
   /// Why the program cannot be compared: a decision hangs on rounding, or a
@@ -38,14 +39,14 @@ struct Evaluation {
 /// in either order in f32.
 inline constexpr double f32Margin = 1e-4;
 
-/// Runs a legal tree, whose types are set (Check.h). Each operation is rounded
-/// to `precision`. Numbers that are closer than `margin`, relative to their
-/// size or to 1, may come in either order.
+/// Runs a legal tree, whose types are set (Check.h), as what it is for. Each
+/// operation is rounded to `precision`. Numbers that are closer than `margin`,
+/// relative to their size or to 1, may come in either order.
 Evaluation evaluate(const Tree &tree, const std::vector<Leaf> &leaves,
                     const Feeds &feeds, Precision precision = Precision::F64,
                     double margin = f32Margin);
 
-/// What parameters begin as that say so by an expression, by name; of all
+/// What variables begin as that say so by an expression, by name; of all
 /// iterations of the loops around them.
 std::map<std::string, Tensor> evaluateInitials(const Tree &tree);
 

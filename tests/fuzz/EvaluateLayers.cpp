@@ -12,32 +12,76 @@ Scalar Evaluator::atLayer(const Expr &expr, Point &point) {
                         [&] {
                           return tape.mul(
                               at(x, point),
-                              readParameter(layer.scope + "/weight", point));
+                              readVariable(layer.scope + "/weight", point));
                         }),
-                    readParameter(layer.scope + "/bias", point));
-  if (expr.name == "layer_norm") {
-    const int64_t count = countElements(tree, layer.over);
-    if (count == 1)
-      note("a number less itself is what rounding leaves of it");
-    const Scalar mean =
-        tape.mean(sum(layer.over, point, [&] { return at(x, point); }), count);
-    const Scalar variance = tape.mean(sum(layer.over, point,
-                                          [&] {
-                                            const Scalar centred =
-                                                tape.sub(at(x, point), mean);
-                                            return tape.mul(centred, centred);
-                                          }),
-                                      count);
-    const Scalar base = tape.add(variance, {double(float(1e-5)), -1});
-    const double root = std::sqrt(base.value);
-    const Scalar scale = tape.unary(1 / root, base, -0.5 / (base.value * root));
-    const Scalar gain = readParameter(layer.scope + "/gain", point),
-                 bias = readParameter(layer.scope + "/bias", point);
-    return tape.add(
-        tape.mul(tape.mul(tape.sub(at(x, point), mean), scale), gain), bias);
-  }
+                    readVariable(layer.scope + "/bias", point));
+  if (expr.name == "layer_norm" || expr.name == "batch_norm")
+    return atNorm(expr, point);
   return expr.name == "conv" || expr.name == "grow" ? atConvolution(expr, point)
                                                     : atPool(expr, point);
+}
+
+std::pair<Scalar, Scalar> Evaluator::getMoments(const Expr &x, const Dims &dims,
+                                                Point &point) {
+  const int64_t count = countElements(tree, dims);
+  if (count == 1)
+    note("a number less itself is what rounding leaves of it");
+  const Scalar mean =
+      tape.mean(sum(dims, point, [&] { return at(x, point); }), count);
+  const Scalar squares = sum(dims, point, [&] {
+    const Scalar centred = tape.sub(at(x, point), mean);
+    return tape.mul(centred, centred);
+  });
+  return {mean, tape.mean(squares, count)};
+}
+
+Scalar Evaluator::atNorm(const Expr &expr, Point &point) {
+  const LayerArguments &layer = expr.layer;
+  const Expr &x = expr.operands[0];
+  std::pair<Scalar, Scalar> moments;
+  if (expr.name == "layer_norm")
+    moments = getMoments(x, layer.over, point);
+  else if (tree.isTraining)
+    moments = getMoments(x, without(x.type.dims, layer.over), point);
+  else
+    moments = {readVariable(layer.scope + "/centre", point),
+               readVariable(layer.scope + "/spread", point)};
+  const Scalar base = tape.add(moments.second, {double(float(1e-5)), -1});
+  const double root = std::sqrt(base.value);
+  const Scalar scale = tape.unary(1 / root, base, -0.5 / (base.value * root));
+  const Scalar gain = readVariable(layer.scope + "/gain", point),
+               bias = readVariable(layer.scope + "/bias", point);
+  return tape.add(
+      tape.mul(tape.mul(tape.sub(at(x, point), moments.first), scale), gain),
+      bias);
+}
+
+/// What the batch norms of an expression leave, with their momentum of 0.9.
+void Evaluator::keepStates(const Expr &expr) {
+  if (!tree.isTraining)
+    return;
+  forEachExpr(expr, [&](const Expr &norm) {
+    if (norm.kind != ExprKind::Layer || norm.name != "batch_norm")
+      return;
+    const LayerArguments &layer = norm.layer;
+    const Dims over = unite({}, layer.over);
+    const Expr &x = norm.operands[0];
+    const std::string names[] = {layer.scope + "/centre",
+                                 layer.scope + "/spread"};
+    Value kept[2] = {{over, {}}, {over, {}}};
+    Point point(tree.dims.size(), 0);
+    forEach(over, point, [&] {
+      const auto [mean, variance] =
+          getMoments(x, without(x.type.dims, over), point);
+      const Scalar now[] = {{mean.value, -1}, {variance.value, -1}};
+      for (int i = 0; i < 2; ++i)
+        kept[i].elements.push_back(tape.add(
+            tape.mul({double(float(0.9)), -1}, readVariable(names[i], point)),
+            tape.mul({double(float(1 - 0.9)), -1}, now[i])));
+    });
+    for (int i = 0; i < 2; ++i)
+      keepState(names[i], over, kept[i]);
+  });
 }
 
 bool Evaluator::lookThrough(const Expr &expr, const Point &point,
@@ -77,7 +121,7 @@ Scalar Evaluator::atConvolution(const Expr &expr, Point &point) {
         weight[size_t(dim)] = seen[size_t(dim)];
       total = tape.accumulate(
           total, tape.mul(at(expr.operands[0], seen),
-                          readParameter(layer.scope + "/weight", weight)));
+                          readVariable(layer.scope + "/weight", weight)));
     });
   });
   return tape.settle(total);

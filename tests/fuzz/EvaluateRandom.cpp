@@ -80,7 +80,8 @@ Scalar Evaluator::atRandom(const Expr &expr, const Point &point) {
   for (const auto &[dim, position] : loops)
     iteration = iteration * uint64_t(size(dim)) +
                 uint64_t(values.at(position).elements[0].value);
-  uint64_t seed = isInitial ? uint64_t(tree.seed) : getSeedOfRun(tree.seed, 1);
+  uint64_t seed = isInitial ? uint64_t(tree.seed)
+                            : getSeedOfRun(tree.seed, uint64_t(tree.run));
   if (iteration != 0)
     seed = getBits(seed, iteration, 1);
   const uint64_t bits =

@@ -67,6 +67,8 @@ TEST(Evaluate, GradientsAreThoseOfDifferences) {
   for (uint64_t seed = 0; seed < 120; ++seed) {
     Tree tree = generate(seed, 3 + int(seed % 9), {});
     ASSERT_EQ(check(tree), "") << print(tree);
+    if (seed % 2 == 1)
+      tree = makeTrainingStep(tree);
     const std::vector<Leaf> leaves = getLeaves(tree);
     const Feeds feeds = drawFeeds(tree, leaves, seed);
     const Evaluation middle = evaluate(tree, leaves, feeds);
@@ -132,6 +134,8 @@ TEST(Generate, HasEveryKind) {
       {"typed", ": f32[.., "},
       {"branch", "} else {"},
       {"training", "if training"},
+      {"state", "  state z"},
+      {"batch-norm", "batch_norm("},
       {"initial", "= f32(iota("},
       {"draw", "uniform("}};
   std::string all;
@@ -139,8 +143,9 @@ TEST(Generate, HasEveryKind) {
     all += print(generate(seed, 8, {}));
   for (const auto &[kind, text] : spelled)
     EXPECT_NE(all.find(text), std::string::npos) << kind;
-  for (const char *kind : {"dense", "conv", "grow", "constrain", "einsum",
-                           "function", "with", "branch", "initial"}) {
+  for (const char *kind :
+       {"dense", "conv", "grow", "constrain", "einsum", "function", "with",
+        "branch", "initial", "state", "batch-norm"}) {
     all.clear();
     for (uint64_t seed = 0; seed < 50; ++seed)
       all += print(generate(seed, 8, {kind}));

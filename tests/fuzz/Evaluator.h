@@ -19,7 +19,7 @@ public:
   void findDraws(const std::vector<Statement> &body, const std::string &path);
   void run(const std::vector<Statement> &body);
   Evaluation finish(const std::vector<Leaf> &leaves);
-  /// Adds what the parameters of a block in `place` begin as.
+  /// Adds what the variables of a block in `place` begin as.
   void findInitials(const std::vector<Statement> &body, const Place &place,
                     std::map<std::string, Tensor> &initials);
 
@@ -40,7 +40,14 @@ private:
   void addTo(const std::string &name, const Expr &term);
   void findDraws(const Expr &expr, const std::string &name);
   Value bind(const Expr &expr);
-  Scalar readParameter(const std::string &name, const Point &point);
+  /// `point`, and where the iterations that run are, of variables.
+  Point atIterations(Point point) const;
+  Scalar readVariable(const std::string &name, const Point &point);
+  /// What the training step leaves of state: at the end of the block that
+  /// declares it, and of layers in an expression.
+  void keepStates(const std::vector<Statement> &body);
+  void keepState(const std::string &name, const Dims &dims, const Value &value);
+  void keepStates(const Expr &expr);
 
   /// The element of an expression at a point that has all its dims.
   Scalar at(const Expr &expr, Point &point);
@@ -50,6 +57,10 @@ private:
   Scalar atIndex(const Expr &expr, Point &point);
   Scalar atRandom(const Expr &expr, const Point &point);
   Scalar atLayer(const Expr &expr, Point &point);
+  Scalar atNorm(const Expr &expr, Point &point);
+  /// The mean over `dims`, and that of the squares of what is off it.
+  std::pair<Scalar, Scalar> getMoments(const Expr &x, const Dims &dims,
+                                       Point &point);
   Scalar atConvolution(const Expr &expr, Point &point);
   Scalar atPool(const Expr &expr, Point &point);
   /// Sets where a window sees x; false where that is outside.
@@ -94,14 +105,15 @@ private:
   const Tree &tree;
   Tape tape;
   const double margin;
-  std::map<std::string, Value> values, parameters;
+  std::map<std::string, Value> values, variables;
+  std::map<std::string, Value> left; ///< of state that the step has set
   std::map<std::string, std::vector<int>> leafNodes;
   std::map<const Expr *, uint64_t> keys; ///< of random numbers
   std::map<std::string, int> numDraws;   ///< by name
   std::vector<std::pair<DimId, std::string>> loops;
-  Place place;                         ///< of parameters
+  Place place;                         ///< of variables
   std::map<std::string, Place> places; ///< of calls, by scope
-  bool isInitial = false;              ///< computes what parameters begin as
+  bool isInitial = false;              ///< computes what variables begin as
   std::vector<std::pair<std::string, Element>> outputs;
   std::string problem;
 };

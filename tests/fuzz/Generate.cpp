@@ -59,11 +59,13 @@ static constexpr Kind kinds[] = {
     {"constrain-carried", "@ on what a loop carries"},
     {"function", "functions of several results"},
     {"own-dim", "dims of functions"},
-    {"with", "calls with the parameters of an earlier one"},
+    {"with", "calls with the variables of an earlier one"},
     {"typed", "let x: f32[n, m] = 0"},
     {"branch", "if and else, one of which is dead"},
     {"training", "if training"},
-    {"initial", "parameters that begin as an expression"},
+    {"state", "variables that the training step sets"},
+    {"batch-norm", "batch_norm"},
+    {"initial", "variables that begin as an expression"},
     {"size-one", "dims of size 1"},
     {"kernels", "no program: that they are run on devices"},
     {"tiles", "no program: that large values are computed in tiles there"},
@@ -73,11 +75,18 @@ std::span<const Kind> meshc::fuzz::getKinds() { return kinds; }
 
 Tree meshc::fuzz::generate(uint64_t seed, int statements,
                            const Kinds &leftOut) {
-  return Generator(seed, leftOut).run(statements);
+  // What is legal in evaluation may not be in the training step, where loops
+  // carry other values.
+  for (uint64_t attempt = 0;; ++attempt) {
+    Tree tree = Generator(seed + (attempt << 48), leftOut).run(statements);
+    if (check(tree).empty())
+      return tree;
+  }
 }
 
 Tree Generator::run(int statements) {
   tree.seed = int64_t(random());
+  tree.run = flip(8) ? 5'000'000'000 : 1 + pick(3);
   declare();
   for (int i = 0; i < 3; ++i)
     addParameter(tree.body);
@@ -281,6 +290,11 @@ void Generator::addStatements(Body &body, int count) {
 }
 
 void Generator::addStatement(Body &body) {
+  if (isInTraining) {
+    if (tree.functions.empty() || !flip(4) || !addCall(body))
+      addValue(body);
+    return;
+  }
   if (!checker->getLoops().empty() && flip(6) && allows("loop-parameter"))
     addParameter(body);
   const int64_t loopOdds = depth == 0 ? 5 : depth == 1 ? 9 : 0;
@@ -293,9 +307,15 @@ void Generator::addStatement(Body &body) {
   if (allows("branch") && flip(16))
     return addBranch(body);
   if (allows("training") && flip(60))
-    return addDropout(body);
+    return flip() ? addDropout(body) : addTraining(body);
+  if (allows("state") && flip(40))
+    return addState(body);
   if (allows("typed") && flip(16) && addTyped(body))
     return;
+  addValue(body);
+}
+
+void Generator::addValue(Body &body) {
   for (int attempt = 0; attempt < 20; ++attempt) {
     std::optional<Expr> value;
     switch (pick(18)) {
@@ -321,7 +341,8 @@ void Generator::addStatement(Body &body) {
       break;
     case 8:
     case 9:
-      value = makeLayer();
+      if (!isInTraining) // which has no variables of its own
+        value = makeLayer();
       break;
     case 10:
       value = makeViewedProduct();

@@ -187,13 +187,7 @@ void Generator::addDropout(Body &body) {
   masked.name = *name;
   masked.value = call("where", {binary("<", std::move(draw), number(0.25)),
                                 number(0), nameOf(*name)});
-  Statement branch;
-  branch.kind = StatementKind::If;
-  branch.value = nameOf("training");
-  branch.body.push_back(std::move(masked));
-  Checker trial(*checker);
-  if (trial.apply(branch))
-    body.push_back(std::move(branch));
+  addWhenTraining(body, std::move(masked));
 }
 
 //===-- Types -------------------------------------------------------------===//

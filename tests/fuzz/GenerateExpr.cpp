@@ -257,7 +257,12 @@ std::optional<Expr> Generator::makeLayer() {
   if (flip(3))
     return makeWindowed(*name);
   Expr layer = make(ExprKind::Layer, "", {nameOf(*name)});
-  if (flip() && allows("layer-norm")) {
+  if (flip(6) && dims.size() > 1 && allows("batch-norm")) {
+    layer.name = "batch_norm";
+    layer.layer.over = without(dims, {pickFrom(dims)});
+    if (layer.layer.over.size() > 1 && flip())
+      layer.layer.over.pop_back();
+  } else if (flip() && allows("layer-norm")) {
     layer.name = "layer_norm";
     layer.layer.over = pickSubset(dims, false);
   } else if (allows("dense")) {
@@ -343,6 +348,11 @@ double Generator::getLayerMagnitude(const Expr &expr) {
   const double x = getMagnitude(expr.operands[0]);
   if (expr.name == "layer_norm")
     return std::sqrt(double(countElements(tree, layer.over))) + 1;
+  if (expr.name == "batch_norm") // of what the step sees, and of state
+    return std::max(
+        2 * (x + 1),
+        1 + std::sqrt(double(countElements(
+                tree, without(expr.operands[0].type.dims, layer.over)))));
   if (expr.name.ends_with("pool"))
     return x;
   return x * double(countElements(tree, layer.from)) *

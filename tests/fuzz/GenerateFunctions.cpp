@@ -67,6 +67,8 @@ void Generator::fillFunction(Function &made, Limits &most) {
     addOwnDim(made.body);
   if (flip())
     addParameter(made.body);
+  if (flip(4) && allows("state"))
+    addState(made.body);
   addStatements(made.body, int(1 + pick(2)));
   std::vector<std::string> taken;
   for (int64_t i = 0; i < 1 + pick(3); ++i) {
@@ -141,8 +143,10 @@ bool Generator::addCall(Body &body) {
     use.value.operands.push_back(std::move(argument));
   }
   const std::vector<std::string> calls = checker->getCalls(called.name);
-  if (!calls.empty() && allows("with") && !flip(3))
+  if (!calls.empty() && allows("with") && (isInTraining || !flip(3)))
     use.value.layer.with = pickFrom(calls);
+  else if (isInTraining) // which has no variables of its own
+    return false;
   use.value.layer.scope = makeName("l");
   for (size_t i = 0; i < called.results.size(); ++i)
     use.names.push_back(makeName("v"));

@@ -205,6 +205,8 @@ void Generator::update(Body &body, const Statement &loop, const Roles &roles) {
     Checker trial(*checker);
     if (!trial.apply(statement))
       return;
+    if (allows("training") && get(name).isState && flip(4))
+      return addWhenTraining(body, std::move(statement));
     *checker = std::move(trial);
     checker->getVariable(name).magnitude = magnitude;
     body.push_back(allows("branch") && flip(8) ? wrap(std::move(statement))

@@ -54,6 +54,8 @@ private:
   void declare();
   void addStatements(Body &body, int count);
   void addStatement(Body &body);
+  /// let NAME = ... of some expression.
+  void addValue(Body &body);
   /// Adds it if it is legal.
   bool add(Body &body, Statement statement, double magnitude);
   /// let NAME = value, within bounds.
@@ -123,6 +125,17 @@ private:
   Body makeDead();
   /// An `if` whose live side is this.
   Statement wrap(Statement live);
+  void addState(Body &body);
+  Expr makeInitialOf(const Type &type);
+  std::optional<Expr> makeNextOf(const std::string &name);
+  std::optional<Statement> makeSetting(const std::string &name,
+                                       bool isTraining);
+  /// `state`: what it sets; empty: of another value.
+  void addTraining(Body &body, const std::string &state = "");
+  /// if training { STATEMENT }, if it is legal.
+  void addWhenTraining(Body &body, Statement statement);
+  std::optional<std::string> pickRebindable();
+  std::optional<Statement> makeRebinding(const std::string &name);
   Expr makeInitial(const Type &type);
   Expr makeInitialTerm(const Type &type);
 
@@ -153,6 +166,7 @@ private:
   std::map<std::string, Limits> limits; ///< of functions
   int numNames = 0;
   int depth = 0;
+  bool isInTraining = false; ///< what is made is of the training step alone
 };
 
 } // namespace meshc::fuzz

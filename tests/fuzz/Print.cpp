@@ -42,6 +42,12 @@ public:
 private:
   std::string printLet(const Statement &let, const std::string &indent) const;
   std::string printBranch(const Statement &branch, int depth) const;
+  /// Of this type, if it is a number.
+  std::string printAs(Element element, const Expr &value) const {
+    const bool isTruth =
+        value.kind == ExprKind::Number && element == Element::Bool;
+    return isTruth ? (value.number != 0 ? "true" : "false") : print(value);
+  }
   std::string printFunctionCall(const Expr &expr) const;
   std::string printNumber(double value) const {
     if (std::isinf(value))
@@ -198,11 +204,7 @@ std::string Printer::printLet(const Statement &let,
       shape.insert(shape.find('[') + 1, ".., ");
     text += ": " + shape;
   }
-  const bool isTruth =
-      let.value.kind == ExprKind::Number && let.type.element == Element::Bool;
-  return fmt::format("{} = {}\n", text,
-                     isTruth ? (let.value.number != 0 ? "true" : "false")
-                             : print(let.value));
+  return fmt::format("{} = {}\n", text, printAs(let.type.element, let.value));
 }
 
 std::string Printer::printBranch(const Statement &branch, int depth) const {
@@ -239,6 +241,11 @@ std::string Printer::print(const Statement &statement, int depth) const {
     return fmt::format(
         "{}param {}: {} = {}\n", indent, statement.name, print(statement.type),
         statement.isComputed ? print(statement.value) : "normal(stddev = 0.5)");
+  case StatementKind::State:
+    return fmt::format(
+        "{}state {}: {} = {}\n", indent, statement.name, print(statement.type),
+        printAs(statement.type.element,
+                statement.isComputed ? statement.value : number(1)));
   case StatementKind::Let:
     return printLet(statement, indent);
   case StatementKind::Dim:
@@ -252,7 +259,7 @@ std::string Printer::print(const Statement &statement, int depth) const {
     return printBranch(statement, depth);
   case StatementKind::Assign:
     return fmt::format("{}{} = {}\n", indent, statement.name,
-                       print(statement.value));
+                       printAs(statement.type.element, statement.value));
   case StatementKind::Add:
     return fmt::format("{}{} += {}\n", indent, statement.name,
                        print(statement.value));
@@ -325,7 +332,7 @@ Dims meshc::fuzz::findUsedDims(const Tree &tree) {
   return used;
 }
 
-std::string meshc::fuzz::print(const Tree &tree) {
+std::string meshc::fuzz::print(const Tree &tree, const std::string &recipe) {
   Printer printer(tree);
   std::string text, functions, inputs;
   const Dims used = findUsedDims(tree);
@@ -340,7 +347,6 @@ std::string meshc::fuzz::print(const Tree &tree) {
   for (const Function &function : tree.functions)
     functions += printer.print(function);
   return fmt::format(
-      "{}\n{}model random({}) {{\n{}}}\n\ntrain {{ minimize loss "
-      "}}\n",
-      text, functions, inputs, printer.print(tree.body, 1));
+      "{}\n{}model random({}) {{\n{}}}\n\ntrain {{ minimize loss {}}}\n", text,
+      functions, inputs, printer.print(tree.body, 1), recipe);
 }

@@ -5,8 +5,8 @@
 
 namespace meshc::fuzz {
 
-/// The spec, without mesh and layout.
-std::string print(const Tree &tree);
+/// The spec, without mesh and layout; `recipe`: how it is trained.
+std::string print(const Tree &tree, const std::string &recipe = "");
 std::string print(const Tree &tree, const Expr &expr);
 
 /// The dims that a spec names, or has a prime of, in the order of the tree.

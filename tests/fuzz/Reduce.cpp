@@ -259,23 +259,26 @@ bool Reducer::simplifyExprs() {
 bool Reducer::openBranches() {
   bool changed = false;
   for (size_t i = countStatements(best.tree); i-- > 0;) {
-    if (i >= countStatements(best.tree))
-      continue;
-    Tree tree = best.tree;
-    bool isThere = false;
-    editStatement(tree, i, [&](auto &body, size_t place) {
-      const Statement branch = body[place];
-      isThere = branch.kind == StatementKind::If;
-      if (!isThere)
-        return;
-      const auto at = body.erase(body.begin() + std::ptrdiff_t(place));
-      const auto &live = evaluateCondition(best.tree, branch.value)
-                             ? branch.body
-                             : branch.otherwise;
-      body.insert(at, live.begin(), live.end());
-    });
-    if (isThere)
-      changed |= acceptTree(std::move(tree));
+    // Of those of the training step either side.
+    for (const bool holds : {true, false}) {
+      if (i >= countStatements(best.tree))
+        continue;
+      Tree tree = best.tree;
+      bool isThere = false;
+      editStatement(tree, i, [&](auto &body, size_t place) {
+        const Statement branch = body[place];
+        isThere = branch.kind == StatementKind::If &&
+                  (isOfTraining(branch.value) ||
+                   evaluateCondition(best.tree, branch.value) == holds);
+        if (!isThere)
+          return;
+        const auto at = body.erase(body.begin() + std::ptrdiff_t(place));
+        const auto &live = holds ? branch.body : branch.otherwise;
+        body.insert(at, live.begin(), live.end());
+      });
+      if (isThere)
+        changed |= acceptTree(std::move(tree));
+    }
   }
   return changed;
 }

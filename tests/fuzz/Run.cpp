@@ -108,6 +108,16 @@ public:
   mlir::OwningOpRef<mlir::ModuleOp> module;
 };
 
+/// What the model is elaborated for.
+struct Elaboration {
+  Tree tree;
+  std::string program, gradient; ///< of the compiler
+  Results expected;
+
+  /// "" or "training ", in front of a stage.
+  std::string getPrefix() const { return tree.isTraining ? "training " : ""; }
+};
+
 /// One run of a case.
 class Runner {
 public:
@@ -115,9 +125,16 @@ public:
       : tree(item.tree), layouts(item.layouts), checks(checks),
         leaves(getLeaves(item.tree)), seed(item.seed),
         feeds(drawFeeds(tree, leaves, item.seed)),
-        initials(evaluateInitials(tree)),
-        expected(getResults(evaluate(tree, leaves, feeds))), text(print(tree)) {
-    for (const auto &[name, tensor] : expected)
+        initials(evaluateInitials(tree)), text(print(tree)) {
+    auto add = [&](Tree meant, const char *program, const char *gradient) {
+      Results expected = getResults(evaluate(meant, leaves, feeds));
+      elaborations.push_back(
+          {std::move(meant), program, gradient, std::move(expected)});
+    };
+    add(tree, "forward", "gradient");
+    if (mayDifferInTraining(tree))
+      add(makeTrainingStep(tree), "training", "training_gradient");
+    for (const auto &[name, tensor] : elaborations[0].expected)
       if (name.starts_with("grad:"))
         wanted.push_back(name.substr(5));
   }
@@ -128,18 +145,34 @@ private:
   Failure runWhole();
   Failure runSplit(const meshc::test::Layout &layout);
   Failure runNarrow(const meshc::test::Layout &layout);
-  /// The devices of one device's programs of `split`.
-  Failure runDevices(Compilation &split, exec::ExecutableT &executable,
-                     double bound);
+  /// What a step of a training changes; nothing if there is state that no
+  /// training sets.
+  std::optional<Failure> runStep(const meshc::test::Layout &layout);
+  /// From a program of `split` as elaborated to what devices make of it.
+  Failure compileAndRun(Compilation &split, const std::string &program,
+                        const Results &wanted, double bound, double least);
+  /// The devices of one device's programs of `split`, of which `program` is
+  /// run.
+  Failure runDevices(Compilation &split, const std::string &program,
+                     exec::ExecutableT &executable, const Results &expected,
+                     double bound, double least);
+  /// The elaboration that is split: where there are two, the training step of
+  /// most programs.
+  const Elaboration &getSplit() const {
+    const uint64_t bits = getBits(seed, 0, 0);
+    return bits % 4 == 0 ? elaborations.front() : elaborations.back();
+  }
+  /// `stage`: but for whether it is of the training step.
   template <class Program>
   Failure interpret(Program program, mlir::ModuleOp declarations,
-                    const std::string &stage);
+                    const Elaboration &meant, const std::string &stage);
   /// What the program @init makes, before any other value is given.
   template <class Program>
   Failure initialise(Program program, mlir::ModuleOp declarations,
                      const std::string &stage);
-  Failure compareAll(const Results &found, double bound, double least,
-                     bool hasGradients, const std::string &stage);
+  static Failure compareAll(const Results &expected, const Results &found,
+                            double bound, double least, bool hasGradients,
+                            const std::string &stage);
   static Failure refuse(const std::string &stage, Compilation &compilation) {
     return {stage + " refused " + compilation.getCode(),
             compilation.getErrors()};
@@ -151,9 +184,9 @@ private:
   const std::vector<Leaf> leaves;
   const uint64_t seed;
   const Feeds feeds;
-  /// What parameters begin as that say so by an expression.
+  /// What variables begin as that say so by an expression.
   const Results initials;
-  const Results expected;
+  std::vector<Elaboration> elaborations; ///< for evaluation first
   const std::string text;
   llvm::SmallVector<std::string> wanted;
   int64_t terms = 1;
@@ -161,8 +194,9 @@ private:
 
 } // namespace
 
-Failure Runner::compareAll(const Results &found, double bound, double least,
-                           bool hasGradients, const std::string &stage) {
+Failure Runner::compareAll(const Results &expected, const Results &found,
+                           double bound, double least, bool hasGradients,
+                           const std::string &stage) {
   for (const auto &[name, tensor] : expected) {
     const bool isGradient = name.starts_with("grad:");
     if (isGradient && !hasGradients)
@@ -183,14 +217,15 @@ Failure Runner::compareAll(const Results &found, double bound, double least,
 /// that of a program in f32.
 template <class Program>
 Failure Runner::interpret(Program program, mlir::ModuleOp declarations,
-                          const std::string &stage) {
+                          const Elaboration &meant, const std::string &what) {
+  const std::string stage = meant.getPrefix() + what;
   checks.enter(stage);
   meshc::test::F64State state;
   program.walk([&](mlir::Operation *op) {
     auto input = mlir::dyn_cast<nd::InputOp>(op);
     auto local = mlir::dyn_cast<spmd::InputOp>(op);
     if ((input && input.isSeed()) || (local && local.isSeed())) {
-      const uint64_t seed = getSeedOfRun(tree.seed, 1);
+      const uint64_t seed = getSeedOfRun(tree.seed, uint64_t(tree.run));
       state.inputs[nd::InputOp::seedName.str()] =
           meshc::test::ints({}, {int64_t(seed)});
       return;
@@ -229,12 +264,21 @@ Failure Runner::interpret(Program program, mlir::ModuleOp declarations,
     if (auto tensor = fromProgram(tree, state.outputs.at(name), type))
       found[name] = std::move(*tensor);
   });
+  // A program that sets state itself does not give it out.
+  for (auto variable : declarations.getOps<nd::VariableOp>())
+    if (what == meant.program || what == "gradient")
+      if (auto known = state.variables.find(variable.getSymName().str());
+          known != state.variables.end())
+        if (auto tensor =
+                fromProgram(tree, known->second, variable.getTensorType()))
+          found.insert({known->first, std::move(*tensor)});
   // Chains of operations amplify rounding by more than the length of sums: 10^3
   // is far from any mistake.
-  const double unit =
-      program.getSymName() == "forward" ? 1e3 * 0x1p-53 : 0x1p-24;
-  return compareAll(found, 4 * double(terms) * unit, 1,
-                    program.getSymName() == "gradient", stage);
+  const bool isElaborated = program.getSymName() == meant.program;
+  return compareAll(meant.expected, found,
+                    4 * double(terms) *
+                        (isElaborated ? 1e3 * 0x1p-53 : 0x1p-24),
+                    1, !isElaborated, stage);
 }
 
 template <class Program>
@@ -284,8 +328,11 @@ Failure Runner::runWhole() {
   };
   if (failed(mlir::verify(*whole.module)))
     return {"frontend does not verify", ""};
-  if (auto failure = interpret(getProgram("forward"), *whole.module, "forward"))
-    return failure;
+  for (const Elaboration &meant : elaborations)
+    if (auto program = getProgram(meant.program))
+      if (auto failure =
+              interpret(program, *whole.module, meant, meant.program))
+        return failure;
   if (auto failure = initialise(getProgram("init"), *whole.module, "init"))
     return failure;
   checks.enter("differentiation");
@@ -298,15 +345,23 @@ Failure Runner::runWhole() {
   });
   if (!isDone)
     return refuse("differentiation", whole);
-  terms = meshc::test::countTerms(getProgram("gradient"));
-  return interpret(getProgram("gradient"), *whole.module, "gradient");
+  for (const Elaboration &meant : elaborations)
+    if (auto program = getProgram(meant.gradient)) {
+      terms = std::max(terms, meshc::test::countTerms(program));
+      if (auto failure = interpret(program, *whole.module, meant, "gradient"))
+        return failure;
+    }
+  // What the tree reads of `training` may stand in a branch that is dead.
+  if (!getProgram("training"))
+    elaborations.resize(1);
+  return {};
 }
 
-/// Leaves the programs of gradients and of initial values.
-static void keepGradients(mlir::ModuleOp module) {
+/// Leaves this program, and that of initial values.
+static void keepProgram(mlir::ModuleOp module, llvm::StringRef kept) {
   for (auto program :
        llvm::make_early_inc_range(module.getOps<nd::ProgramOp>()))
-    if (program.getSymName() != "gradient" && program.getSymName() != "init")
+    if (program.getSymName() != kept && program.getSymName() != "init")
       program.erase();
 }
 
@@ -318,22 +373,25 @@ Failure Runner::runSplit(const meshc::test::Layout &layout) {
   if (!split.module)
     return split.isSplitTwice() ? Failure() : refuse("layout", split);
   mlir::ModuleOp module = *split.module;
+  const Elaboration &meant = getSplit();
   checks.enter("sharding");
   if (!split.run(module, [&](mlir::OpPassManager &pm) {
         buildShardingPipeline(pm, {true, wanted});
       }))
     return split.isSplitTwice() ? Failure() : refuse("sharding", split);
-  keepGradients(module);
-  if (auto failure = interpret(module.lookupSymbol<nd::ProgramOp>("gradient"),
-                               module, "sharded"))
+  keepProgram(module, meant.gradient);
+  if (auto failure =
+          interpret(module.lookupSymbol<nd::ProgramOp>(meant.gradient), module,
+                    meant, "sharded"))
     return failure;
   checks.enter("partition");
   exec::ExecutableT executable;
   codegen::collectTensors(module, executable);
   if (!split.run(module, buildPartitionPipeline))
     return refuse("partition", split);
-  if (auto failure = interpret(module.lookupSymbol<spmd::ProgramOp>("gradient"),
-                               module, "partitioned"))
+  if (auto failure =
+          interpret(module.lookupSymbol<spmd::ProgramOp>(meant.gradient),
+                    module, meant, "partitioned"))
     return failure;
   if (auto failure = initialise(module.lookupSymbol<spmd::ProgramOp>("init"),
                                 module, "partitioned init"))
@@ -342,7 +400,11 @@ Failure Runner::runSplit(const meshc::test::Layout &layout) {
     return {};
   if (checks.devices->precision != Precision::F32)
     return runNarrow(layout);
-  return runDevices(split, executable, 4 * double(terms) * 0x1p-24);
+  if (meant.tree.isTraining && getBits(seed, 1, 0) % 2 == 0)
+    if (std::optional<Failure> failure = runStep(layout))
+      return *failure;
+  return runDevices(split, meant.gradient, executable, meant.expected,
+                    4 * double(terms) * 0x1p-24, 0);
 }
 
 /// In 16 bits every operation rounds, and a rounding that comes out differently
@@ -350,35 +412,84 @@ Failure Runner::runSplit(const meshc::test::Layout &layout) {
 /// says how far that is.
 Failure Runner::runNarrow(const meshc::test::Layout &layout) {
   const Precision precision = checks.devices->precision;
-  checks.enter("devices frontend");
+  const Elaboration &meant = getSplit();
   Compilation split(text, layout, precision);
+  const double condition =
+      getCondition(meant.expected,
+                   getResults(evaluate(meant.tree, leaves, feeds, precision)));
+  return compileAndRun(split, meant.gradient, meant.expected,
+                       maxRoundings * (condition + getUnit(precision)), 0);
+}
+
+/// By gradient descent at the rate 1, so that what it takes off a parameter is
+/// its gradient.
+std::optional<Failure> Runner::runStep(const meshc::test::Layout &layout) {
+  Compilation split(print(tree, "optimizer sgd(lr = 1) steps 1 "), layout);
+  const bool isSet =
+      llvm::none_of(split.diagnostics.getErrors(), [](const auto &error) {
+        return error.code == frontend::Code::StateNeverSet;
+      });
+  Results expected;
+  bool mayStay = false;
+  for (const Leaf &leaf : leaves) {
+    const Tensor *left = nullptr;
+    if (leaf.kind == LeafKind::State)
+      left = &getSplit().expected.at(leaf.name);
+    else if (leaf.kind == LeafKind::Parameter)
+      left = &getSplit().expected.at("grad:" + leaf.name);
+    if (!left)
+      continue;
+    mayStay |= leaf.kind == LeafKind::State &&
+               left->elements == feeds.at(leaf.name).elements;
+    expected[leaf.name] = *left;
+  }
+  if (!isSet)
+    return mayStay ? std::nullopt
+                   : std::optional(refuse("devices step", split));
+  return compileAndRun(split, "step", expected, 4 * double(terms) * 0x1p-24, 1);
+}
+
+Failure Runner::compileAndRun(Compilation &split, const std::string &program,
+                              const Results &expected, double bound,
+                              double least) {
+  checks.enter("devices frontend");
   if (!split.module)
-    return refuse("devices frontend", split);
+    return split.isSplitTwice() ? Failure() : refuse("devices frontend", split);
   exec::ExecutableT executable;
   if (!split.run(*split.module, [&](mlir::OpPassManager &pm) {
-        buildShardingPipeline(pm, {true, wanted});
+        buildShardingPipeline(pm, {program != "step", wanted});
       }))
     return split.isSplitTwice() ? Failure() : refuse("devices sharding", split);
-  keepGradients(*split.module);
+  keepProgram(*split.module, program);
   codegen::collectTensors(*split.module, executable);
   if (!split.run(*split.module, buildPartitionPipeline))
     return refuse("devices partition", split);
-  const double condition = getCondition(
-      expected, getResults(evaluate(tree, leaves, feeds, precision)));
-  return runDevices(split, executable,
-                    maxRoundings * (condition + getUnit(precision)));
+  return runDevices(split, program, executable, expected, bound, least);
 }
 
-Failure Runner::runDevices(Compilation &split, exec::ExecutableT &executable,
-                           double bound) {
-  const std::string stage = "devices " + toString(*checks.devices);
+Failure Runner::runDevices(Compilation &split, const std::string &program,
+                           exec::ExecutableT &executable,
+                           const Results &expected, double bound,
+                           double least) {
+  const bool isStep = program == "step";
+  const std::string stage = "devices " + toString(*checks.devices) +
+                            (isStep                       ? ", step"
+                             : getSplit().tree.isTraining ? ", training"
+                                                          : "");
   checks.enter(stage);
   std::string error;
-  Results found = runOnDevices(tree, *split.module, executable, *checks.devices,
-                               leaves, feeds, seed, error);
+  Results found = runOnDevices(tree, *split.module, program, executable,
+                               *checks.devices, leaves, feeds, seed, error);
   if (!error.empty())
     return {stage, error + "\n" + split.getErrors()};
-  return compareAll(found, bound, 0, true, stage);
+  if (isStep)
+    for (const Leaf &leaf : leaves)
+      if (auto left = found.find(leaf.name);
+          left != found.end() && leaf.kind == LeafKind::Parameter)
+        for (size_t i = 0; i < left->second.elements.size(); ++i)
+          left->second.elements[i] =
+              feeds.at(leaf.name).elements[i] - left->second.elements[i];
+  return compareAll(expected, found, bound, least, true, stage);
 }
 
 Failure Runner::run() {
@@ -399,8 +510,9 @@ Failure Runner::run() {
 
 bool meshc::fuzz::isOfWhole(const Failure &failure) {
   return llvm::any_of(
-      std::initializer_list<llvm::StringRef>{"frontend", "forward",
-                                             "differentiation", "gradient"},
+      std::initializer_list<llvm::StringRef>{
+          "frontend", "forward", "init", "differentiation", "gradient",
+          "training training", "training gradient"},
       [&](llvm::StringRef stage) {
         return llvm::StringRef(failure.stage).starts_with(stage);
       });
@@ -410,14 +522,13 @@ Failure meshc::fuzz::run(Case &item, const Checks &checks) {
   return Runner(item, checks).run();
 }
 
-std::string meshc::fuzz::findProblem(const Tree &tree, uint64_t seed,
-                                     Precision precision) {
-  Tree copy = tree;
-  const std::vector<Leaf> leaves = getLeaves(copy);
-  const Feeds feeds = drawFeeds(copy, leaves, seed);
+/// The same of a tree for what it is meant.
+static std::string findProblemOf(const Tree &tree,
+                                 const std::vector<Leaf> &leaves,
+                                 const Feeds &feeds, Precision precision) {
   const bool isNarrow = precision != Precision::F32;
   const Evaluation exact =
-      evaluate(copy, leaves, feeds, Precision::F64,
+      evaluate(tree, leaves, feeds, Precision::F64,
                isNarrow ? maxRoundings * getUnit(precision) : f32Margin);
   if (!exact.problem.empty())
     return exact.problem;
@@ -425,7 +536,7 @@ std::string meshc::fuzz::findProblem(const Tree &tree, uint64_t seed,
   // operations round differently.
   constexpr double limit = 4 * 32 * 0x1p-24 / 8;
   auto isConditioned = [&](Precision rounding, double most) {
-    const Evaluation rounded = evaluate(copy, leaves, feeds, rounding);
+    const Evaluation rounded = evaluate(tree, leaves, feeds, rounding);
     return rounded.problem.empty() &&
            getCondition(getResults(exact), getResults(rounded)) <= most;
   };
@@ -433,6 +544,17 @@ std::string meshc::fuzz::findProblem(const Tree &tree, uint64_t seed,
                  (!isNarrow || isConditioned(precision, maxCondition))
              ? ""
              : "ill-conditioned";
+}
+
+std::string meshc::fuzz::findProblem(const Tree &tree, uint64_t seed,
+                                     Precision precision) {
+  Tree copy = tree;
+  const std::vector<Leaf> leaves = getLeaves(copy);
+  const Feeds feeds = drawFeeds(copy, leaves, seed);
+  std::string problem = findProblemOf(copy, leaves, feeds, precision);
+  if (problem.empty() && mayDifferInTraining(copy))
+    problem = findProblemOf(makeTrainingStep(copy), leaves, feeds, precision);
+  return problem;
 }
 
 meshc::test::Layout meshc::fuzz::drawLayout(const Tree &tree,
@@ -459,7 +581,8 @@ meshc::test::Layout meshc::fuzz::drawLayout(const Tree &tree,
 
 std::string meshc::fuzz::describe(const Case &item) {
   std::string text = print(item.tree);
-  text += fmt::format("// --seed {}\n", item.tree.seed);
+  text +=
+      fmt::format("// --seed {} --step {}\n", item.tree.seed, item.tree.run);
   for (const meshc::test::Layout &layout : item.layouts)
     text += fmt::format("// --mesh {} --layout \"{}\"\n", layout.mesh,
                         layout.rules);

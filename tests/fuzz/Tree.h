@@ -102,6 +102,7 @@ struct Part {
 
 enum class StatementKind : uint8_t {
   Param,  ///< param name: type = ...
+  State,  ///< state name: type = ...
   Let,    ///< let name = value
   Assign, ///< name = value
   Add,    ///< name += value
@@ -119,10 +120,10 @@ enum class TypeForm : uint8_t { None, Exact, Open, Dims };
 struct Statement {
   StatementKind kind = StatementKind::Let;
   std::string name;
-  Type type; ///< of a parameter, or as a `let` says
+  Type type; ///< of a variable, or as a `let` says
   TypeForm form = TypeForm::None;
   Expr value;
-  bool isComputed = false; ///< a parameter that begins as `value`
+  bool isComputed = false; ///< a variable that begins as `value`
   DimId dim = -1;
   std::string position;
   /// Of a call what the function does, with its types: set by Check.h.
@@ -149,6 +150,9 @@ struct Input {
 
 struct Tree {
   int64_t seed = 0; ///< of random numbers
+  int64_t run = 1;  ///< the number of the batch or step that draws them
+  /// What the program is in the training step is meant; else in evaluation.
+  bool isTraining = false;
   std::vector<Dim> dims;
   std::vector<Input> inputs;
   std::vector<Function> functions; ///< before those that call them
@@ -160,13 +164,16 @@ struct Tree {
   }
 };
 
-/// A tensor that is fed: an input, or a parameter, of all iterations of the
+enum class LeafKind : uint8_t { Input, Parameter, State };
+
+/// A tensor that is fed: an input, or a variable, of all iterations of the
 /// loops around it.
 struct Leaf {
   std::string name; ///< in the program: "layer/gain"
   Type type;
-  bool isParameter = false;
+  LeafKind kind = LeafKind::Input;
   int64_t bound = 0;
+  bool isPositive = false; ///< in [1/2, 3/2)
 };
 
 inline int64_t countElements(const Tree &tree, const Dims &dims) {

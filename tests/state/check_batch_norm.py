@@ -1,9 +1,9 @@
 """A training of ten steps with state: batch norm, in a loop too, a count and state that
-calls share, of which some are in a loop. Parameters and state are those of a computation in f64 that knows nothing of
-meshc, whose gradients are differences of losses, on meshes that split batch, channels and
-rows unevenly, in several processes and on emulated GPUs. So are an evaluation by what the
-training left, and the values and gradients of a single step; a step that fp16 skips changes
-no state.
+calls share, of which some are in a loop. Parameters and state are those of a computation in
+f64 that knows nothing of meshc, whose gradients are differences of losses, on meshes that
+split batch, channels and rows unevenly, in several processes and on emulated GPUs. So are
+an evaluation by what the training left, and the values and gradients of a single step; a
+step that fp16 skips changes no state.
 
 Arguments: meshc, the repository, the folder of the emulated libraries."""
 
@@ -95,7 +95,7 @@ class Model:
             normed = self.norm(h, "layer/norm", layer, 0.75, is_training, left)
             h = {at: h[at] + math.tanh(value) for at, value in normed.items()}
         state = list(self.variables["both/mean_of"])
-        for factor in (1, 2, 0.5, 0.5): # the last two in a loop
+        for factor in (1, 2, 0.5, 0.5):  # the last two in a loop
             means = [math.fsum(factor * h[b, r, c] for b, r in flat((BATCH, ROWS)))
                      / (BATCH * ROWS) for c in range(CHANNELS)]
             after = [0.5 * old + mean for old, mean in zip(state, means)]
