@@ -197,9 +197,12 @@ private:
   /// nothing else that has as many dimensions.
   bool isFree(Value value) const { return free.contains(value); }
 
-  /// Stores a free value as what it is computed with, if that is known.
+  /// Stores a free value as what it is computed with, if that is known, and no
+  /// reader has the order of the value in its own type.
   void followReader(OpResult value) {
     auto type = cast<NamedTensorType>(value.getType());
+    if (llvm::any_of(value.getUsers(), llvm::IsaPred<RenameOp, ReshardOp>))
+      return;
     for (Operation *reader : value.getUsers()) {
       if (!isa<ElementwiseOpInterface>(reader))
         continue;

@@ -26,7 +26,9 @@ def prime(depth):
     return "n" + "'" * depth
 
 
-USED = 10_000
+# As many dims that are all used are a program of as many operations, in which each kernel
+# is looked at: 3.4 s on the machine that this was written on.
+USED, USED_SECONDS = 10_000, 5
 SUMS = [f"  s = s + sum(f32(iota(d{i})))" for i in range(USED)]
 
 
@@ -76,6 +78,8 @@ SPECS = {
                       "  output o = y999"), ""),
 }
 
+LONG = ("dims-that-are-used", "dims-of-a-function-that-are-used", "calls")
+
 
 def run(meshc, spec, output):
     with open(output, "wb") as file:
@@ -100,7 +104,8 @@ def main(meshc, folder):
         print(f"{name}: {seconds:.2f} s, {memory >> 20} MiB, {code or 'a plan'}")
         assert exit_code == (1 if code else 0), (name, exit_code, said[:2000])
         assert f"[{code}]" in said if code else "error" not in said, (name, said[:2000])
-        assert seconds < slack * SECONDS and memory < slack * MEMORY, name
+        most = USED_SECONDS if name in LONG else SECONDS
+        assert seconds < slack * most and memory < slack * MEMORY, name
 
 
 if __name__ == "__main__":

@@ -35,7 +35,8 @@ static uint64_t getHash(const std::string &name) {
   return hash;
 }
 
-void Evaluator::findDraws(const Expr &expr, const std::string &name) {
+void Evaluator::findDraws(const Expr &expr, const std::string &name,
+                          std::map<std::string, int> &numDraws) {
   forEachExpr(expr, [&](const Expr &inner) {
     if (inner.kind == ExprKind::Random)
       keys[&inner] = getHash(fmt::format("{}#{}", name, numDraws[name]++));
@@ -50,14 +51,17 @@ void Evaluator::findDraws(const std::vector<Statement> &body,
       continue;
     }
     const bool isCall = statement->kind == StatementKind::Call;
+    const bool isVariable = statement->kind == StatementKind::Param ||
+                            statement->kind == StatementKind::State;
     findDraws(statement->value,
-              path + (isCall ? statement->names[0] : statement->name));
+              path + (isCall ? statement->names[0] : statement->name),
+              isVariable ? numInitialDraws : numDraws);
     if (!isCall)
       continue;
     const std::string inner = path + statement->value.layer.scope + "/";
     findDraws(statement->body, inner);
     for (const Expr &result : statement->results)
-      findDraws(result, inner + "return");
+      findDraws(result, inner + "return", numDraws);
   }
 }
 

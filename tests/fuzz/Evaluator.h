@@ -38,7 +38,8 @@ private:
   void runLoop(const Statement &loop);
   void runCall(const Statement &call);
   void addTo(const std::string &name, const Expr &term);
-  void findDraws(const Expr &expr, const std::string &name);
+  void findDraws(const Expr &expr, const std::string &name,
+                 std::map<std::string, int> &numDraws);
   Value bind(const Expr &expr);
   /// `point`, and where the iterations that run are, of variables.
   Point atIterations(Point point) const;
@@ -109,7 +110,8 @@ private:
   std::map<std::string, Value> left; ///< of state that the step has set
   std::map<std::string, std::vector<int>> leafNodes;
   std::map<const Expr *, uint64_t> keys; ///< of random numbers
-  std::map<std::string, int> numDraws;   ///< by name
+  /// By name: in runs, and of what variables begin as.
+  std::map<std::string, int> numDraws, numInitialDraws;
   std::vector<std::pair<DimId, std::string>> loops;
   Place place;                         ///< of variables
   std::map<std::string, Place> places; ///< of calls, by scope

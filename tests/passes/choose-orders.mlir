@@ -120,3 +120,24 @@ nd.program @patches_and_their_maximum {
   nd.output "y", %y : !nd.tensor<["y"=5, "x"=7, "k"=11], f32>
   nd.output "m", %m : !nd.tensor<["y"=5, "x"=7, "c"=3], f32>
 }
+
+// -----
+
+// Random numbers are stored as what they are computed with, but not where a reader
+// has their order in its type.
+// CHECK-LABEL: nd.program @drawn
+nd.program @drawn {
+  %seed = nd.input "random seed" : !nd.tensor<[], i64>
+  %w = nd.read @w : !nd.tensor<["b"=2, "k"=5, "t"=3], f32>
+  // CHECK: %[[FREE:.*]] = nd.random {{.*}} -> !b_by_k_by_t
+  %free = nd.random uniform(0.0, 1.0) key 1 seed %seed order ["b", "t", "k"] : (!nd.tensor<[], i64>) -> !nd.tensor<["b"=2, "t"=3, "k"=5], f32>
+  %x = nd.add %w, %free : (!nd.tensor<["b"=2, "k"=5, "t"=3], f32>, !nd.tensor<["b"=2, "t"=3, "k"=5], f32>) -> !nd.tensor<["b"=2, "k"=5, "t"=3], f32>
+  // CHECK: %[[RENAMED:.*]] = nd.random {{.*}} -> !b_by_t_by_k
+  %renamed = nd.random uniform(0.0, 1.0) key 2 seed %seed order ["b", "t", "k"] : (!nd.tensor<[], i64>) -> !nd.tensor<["b"=2, "t"=3, "k"=5], f32>
+  // CHECK: nd.rename %[[RENAMED]]
+  %r = nd.rename %renamed "b" -> "c" : (!nd.tensor<["b"=2, "t"=3, "k"=5], f32>) -> !nd.tensor<["c"=2, "t"=3, "k"=5], f32>
+  %y = nd.add %x, %renamed : (!nd.tensor<["b"=2, "k"=5, "t"=3], f32>, !nd.tensor<["b"=2, "t"=3, "k"=5], f32>) -> !nd.tensor<["b"=2, "k"=5, "t"=3], f32>
+  nd.output "r", %r : !nd.tensor<["c"=2, "t"=3, "k"=5], f32>
+  nd.output "y", %y : !nd.tensor<["b"=2, "k"=5, "t"=3], f32>
+}
+nd.variable parameter @w : !nd.tensor<["b"=2, "k"=5, "t"=3], f32> = #nd.fill<0.0>

@@ -33,7 +33,7 @@ function makeTrack(plan) {
     runs,
     lanes,
     waits: timed ? waitsOf(runs, sendings, total) : [],
-    phases: phasesOf(runs, total),
+    phases: phasesOf(runs),
     loops: loopsOf(plan, runs),
     at: placesOf(plan, runs, sendings, total),
     format: timed ? formatTime : at => formatInteger(Math.round(at)),
@@ -72,9 +72,8 @@ function waitsOf(runs, sendings, total) {
   return waits;
 }
 
-/** When each phase is computed. Where a loop computes both in turns that is told as one. */
-function phasesOf(runs, total) {
-  const phases = unique(runs.map(run => run.phase)).map(name => {
+function phasesOf(runs) {
+  return unique(runs.map(run => run.phase)).map(name => {
     const own = runs.filter(run => run.phase === name);
     return {
       name,
@@ -82,16 +81,6 @@ function phasesOf(runs, total) {
       to: Math.max(...own.map(run => run.start + run.time))
     };
   });
-  const forward = phases.find(phase => phase.name === 'forward');
-  const backward = phases.find(phase => phase.name === 'backward');
-  if (!forward || !backward || forward.to - backward.from <= total * 1e-7) return phases;
-  const both = {name: 'forward and backward', from: backward.from, to: forward.to};
-  const apart = phases.map(
-      phase => phase === forward ? {...phase, to: both.from} :
-          phase === backward     ? {...phase, from: both.to} :
-                                   phase);
-  apart.splice(phases.indexOf(backward), 0, both);
-  return apart.filter(phase => phase.to > phase.from);
 }
 
 /**
