@@ -56,10 +56,17 @@ static void addDims(ModuleOp module, ExecTypes &types,
   }
 }
 
+/// Gives a buffer the next bytes of the arena; from where the next one is.
+static uint64_t place(exec::BufferT &buffer, uint64_t offset, uint64_t bytes) {
+  buffer.offset = offset;
+  buffer.bytes = bytes;
+  return offset + llvm::alignTo(bytes, bufferAlignment);
+}
+
 /// Variables lie at the start of the arena, in every program at the same place.
 static uint64_t addVariables(ModuleOp module, ExecTypes &types,
                              exec::ExecutableT &executable,
-                             SlotPlan::Variables &variables) {
+                             llvm::StringMap<int> &variables) {
   uint64_t offset = 0;
   const TensorIndex tensors(executable);
   for (auto variable : module.getOps<nd::VariableOp>()) {
@@ -69,24 +76,53 @@ static uint64_t addVariables(ModuleOp module, ExecTypes &types,
     const nd::OriginAttr origin =
         getOrigin(variable.getLoc(), variable.getSymName());
     buffer->origin = types.getOrigin(origin);
-    buffer->tensor = tensors.findVariable(variable.getSymName());
-    buffer->offset = offset;
-    buffer->bytes = uint64_t(
-        getBytes(nd::getLocalType(variable.getTensorType(), types.getMesh())));
-    offset += (buffer->bytes + bufferAlignment - 1) / bufferAlignment *
-              bufferAlignment;
+    buffer->tensor = tensors.find(variable.getSymName(), {buffer->role});
+    offset = place(*buffer, offset,
+                   uint64_t(getBytes(nd::getLocalType(variable.getTensorType(),
+                                                      types.getMesh()))));
 
-    auto entry = std::make_unique<exec::VariableT>();
-    entry->name = buffer->name;
-    entry->role = buffer->role;
-    entry->layout = types.getLayout(variable.getTensorType());
-    entry->buffer = int(executable.buffers.size());
-    entry->span =
-        std::make_unique<exec::Span>(types.getSpan(variable.getLoc()));
-    variables[variable.getSymName()] = entry->buffer;
+    variables[variable.getSymName()] = int(executable.buffers.size());
+    // Nobody but the parts of a step has to do with what they leave.
+    if (variable.getRole() != nd::VariableRole::InStep) {
+      auto entry = std::make_unique<exec::VariableT>();
+      entry->name = buffer->name;
+      entry->role = buffer->role;
+      entry->layout = types.getLayout(variable.getTensorType());
+      entry->buffer = int(executable.buffers.size());
+      entry->span =
+          std::make_unique<exec::Span>(types.getSpan(variable.getLoc()));
+      executable.variables.push_back(std::move(entry));
+    }
     executable.buffers.push_back(std::move(buffer));
-    executable.variables.push_back(std::move(entry));
   }
+  return offset;
+}
+
+/// Where a step has parts, what all programs are given lies behind the
+/// variables: no part puts other values there.
+static uint64_t addInputs(ModuleOp module, ExecTypes &types,
+                          exec::ExecutableT &executable, uint64_t offset,
+                          llvm::StringMap<int> &inputs) {
+  auto programs = module.getOps<steps::ProgramOp>();
+  if (llvm::none_of(programs, [](steps::ProgramOp program) {
+        return program.getSymName() == nd::ProgramOp::accumulateName;
+      }))
+    return offset;
+  const TensorIndex tensors(executable);
+  for (auto program : programs)
+    for (auto input : program.getBody().getOps<spmd::InputOp>()) {
+      if (input.isOfRun() || inputs.contains(input.getName()))
+        continue;
+      auto buffer = std::make_unique<exec::BufferT>();
+      const nd::OriginAttr origin = getOrigin(input.getLoc(), input.getName());
+      buffer->name = types.getBufferName(origin);
+      buffer->role = exec::BufferRole::input;
+      buffer->origin = types.getOrigin(origin);
+      buffer->tensor = tensors.find(input.getName(), {buffer->role});
+      offset = place(*buffer, offset, uint64_t(getTensorBytes(input)));
+      inputs[input.getName()] = int(executable.buffers.size());
+      executable.buffers.push_back(std::move(buffer));
+    }
   return offset;
 }
 
@@ -124,6 +160,7 @@ static void addTraining(ModuleOp module, exec::ExecutableT &executable) {
     executable.training->epochs = int64_t(training.getEpochs());
     executable.training->steps = int64_t(training.getSteps());
     executable.training->optimizer = training.getOptimizer().str();
+    executable.training->parts = int64_t(training.getParts());
   }
   for (auto precision : module.getOps<nd::PrecisionOp>())
     if (executable.training && precision.getPrecision() != nd::Precision::F32)
@@ -162,14 +199,16 @@ LogicalResult meshc::codegen::buildExecutable(ModuleOp module,
   executable.target = target.getKind();
   addMesh(module, types, executable);
   addDims(module, types, executable);
-  SlotPlan::Variables variables;
-  uint64_t arenaStart = addVariables(module, types, executable, variables);
+  SlotPlan::Lasting lasting;
+  uint64_t arenaStart =
+      addVariables(module, types, executable, lasting.variables);
+  arenaStart = addInputs(module, types, executable, arenaStart, lasting.inputs);
   executable.arena_bytes = arenaStart;
   if (failed(addData(module, types, executable)))
     return failure();
   EqualKernels emitted;
   for (auto program : module.getOps<steps::ProgramOp>()) {
-    ProgramBuilder builder(program, types, executable, variables, target,
+    ProgramBuilder builder(program, types, executable, lasting, target,
                            emitted);
     if (failed(builder.build(arenaStart)))
       return failure();

@@ -15,6 +15,8 @@ exec::BufferRole meshc::codegen::getBufferRole(nd::VariableRole role) {
     return exec::BufferRole::model_state;
   case nd::VariableRole::State:
     return exec::BufferRole::state;
+  case nd::VariableRole::InStep:
+    return exec::BufferRole::gradient;
   }
   llvm_unreachable("not a role of a variable");
 }
@@ -318,6 +320,8 @@ private:
 
   void addVariable(nd::ReadOp read) {
     auto variable = variables.lookup<nd::VariableOp>(read.getVariable());
+    if (variable.getRole() == nd::VariableRole::InStep)
+      return; // that is what is added up
     add(read.getVariable(), getBufferRole(variable.getRole()), read.getType(),
         variable.getLoc());
   }

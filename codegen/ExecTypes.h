@@ -72,10 +72,10 @@ public:
   int findVariable(llvm::StringRef name) const;
   /// The same as find, of whatever role: a copy of a parameter belongs to that.
   int findOwner(mlir::Value value) const;
-
-private:
+  /// The one of this name that has the first of these roles that there is.
   int find(llvm::StringRef name, llvm::ArrayRef<exec::BufferRole> roles) const;
 
+private:
   std::map<std::pair<std::string, exec::BufferRole>, int> positions;
 };
 

@@ -29,7 +29,7 @@ void ProgramBuilder::addCopies(CommandBuilder &commands) {
     exec::CommandT &command = add(copy);
     if (copy.through)
       lieIn(*command.operands[0], slots.getBuffer(*copy.through));
-    lieIn(*command.operands[1], variables.lookup(copy.variable));
+    lieIn(*command.operands[1], lasting.variables.lookup(copy.variable));
   }
 }
 
@@ -46,7 +46,9 @@ void ProgramBuilder::addPorts() {
   for (auto input : source.getBody().getOps<spmd::InputOp>()) {
     auto port = makePort(input.getName(), input.getGlobal(), input);
     if (input.isOfRun()) {
-      (input.isSeed() ? program->seed : program->step) = std::move(port);
+      (input.isSeed()   ? program->seed
+       : input.isStep() ? program->step
+                        : program->part) = std::move(port);
       continue;
     }
     port->index_bound = input.getIndexBound();

@@ -14,12 +14,11 @@ class ProgramBuilder {
 public:
   ProgramBuilder(steps::ProgramOp source, ExecTypes &types,
                  exec::ExecutableT &executable,
-                 const SlotPlan::Variables &variables, KernelTarget &target,
+                 const SlotPlan::Lasting &lasting, KernelTarget &target,
                  EqualKernels &emitted)
-      : source(source), types(types), executable(executable),
-        variables(variables), target(target), emitted(emitted),
-        bodies(target.getSumPlace()),
-        slots(source, variables, bodies, target.getOperandAlignment()) {}
+      : source(source), types(types), executable(executable), lasting(lasting),
+        target(target), emitted(emitted), bodies(target.getSumPlace()),
+        slots(source, lasting, bodies, target.getOperandAlignment()) {}
 
   /// Adds the program; its buffers start at `arenaStart`. Fails with a
   /// diagnostic.
@@ -32,7 +31,7 @@ private:
   steps::ProgramOp source;
   ExecTypes &types;
   exec::ExecutableT &executable;
-  const SlotPlan::Variables &variables;
+  const SlotPlan::Lasting &lasting;
   KernelTarget &target;
   EqualKernels &emitted; ///< of all programs
   KernelBodies bodies;

@@ -129,10 +129,17 @@ LocalResults RandomOp::buildLocal(PartitionBuilder &builder,
           PartitionBuilder::GlobalIndex globalIndex) -> Value {
         Value counter = arith::ConstantIndexOp::create(b, loc, 0);
         for (DimAttr dim : getCountedDims()) {
-          Value size = arith::ConstantIndexOp::create(b, loc, dim.getSize());
-          counter = arith::AddIOp::create(
-              b, loc, arith::MulIOp::create(b, loc, counter, size),
-              globalIndex(dim.getName()));
+          auto scale = [&](Value position, int64_t factor) -> Value {
+            return arith::MulIOp::create(
+                b, loc, position,
+                arith::ConstantIndexOp::create(b, loc, factor));
+          };
+          counter = arith::AddIOp::create(b, loc, scale(counter, dim.getSize()),
+                                          globalIndex(dim.getName()));
+          if (isParted(dim.getName()))
+            counter = arith::AddIOp::create(
+                b, loc, scale(counter, int64_t(getParts())),
+                arith::IndexCastOp::create(b, loc, b.getIndexType(), x[1]));
         }
         counter = arith::IndexCastOp::create(b, loc, b.getI64Type(), counter);
         Value key = arith::XOrIOp::create(

@@ -89,6 +89,7 @@ def ND_VariableRole : ND_Enum<"VariableRole", "what a variable is for", [
   I32EnumAttrCase<"Parameter", 1, "parameter">,
   I32EnumAttrCase<"State", 2, "state">,
   I32EnumAttrCase<"ModelState", 3, "model_state">,
+  I32EnumAttrCase<"InStep", 4, "in_step">,
 ]>;
 def ND_VariableRoleAttr
     : EnumAttr<ND_Dialect, ND_VariableRole, "variable_role">;

@@ -170,6 +170,9 @@ LogicalResult VariableOp::verify() {
   if (getRole() == VariableRole::Parameter && !isFloat)
     return emitOpError("(C1) a parameter has float elements, found ")
            << type.getElementType();
+  if (getRole() != VariableRole::InStep && type.isPartial())
+    return emitOpError("(C4) only what is in_step is left as terms, found ")
+           << type;
   if (auto fill = dyn_cast<FillAttr>(getInit())) {
     double value = fill.getValue().getValueAsDouble();
     // Integers up to 2^53 are exact as f64.
@@ -287,6 +290,30 @@ LogicalResult RandomOp::verify() {
   if (names.size() != getType().getDims().size())
     return emitOpError("(C3) the result has a dimension that neither the order "
                        "nor the seed has");
+  if (!getPart())
+    return success();
+  NamedTensorType part = getPart().getType();
+  if (part.getRank() != 0 || !part.getElementType().isInteger(32))
+    return emitOpError("(C4) the part is a scalar of i32, found ") << part;
+  if (getParts() < 1)
+    return emitOpError("(C4) there is a part at least");
+  const SmallVector<DimAttr> counted = getCountedDims();
+  for (auto name : getPartedAttr().getAsRange<StringAttr>())
+    if (llvm::none_of(counted,
+                      [&](DimAttr dim) { return dim.getName() == name; }))
+      return emitOpError("(C4) positions of dimension ")
+             << name << " do not count";
+  return success();
+}
+
+bool RandomOp::isParted(StringAttr dim) {
+  return getPart() && llvm::is_contained(getPartedAttr(), dim);
+}
+
+LogicalResult TrainingOp::verify() {
+  if (int64_t(getParts()) < 1)
+    return emitOpError("(C1) a step has a part at least, found ")
+           << int64_t(getParts());
   return success();
 }
 

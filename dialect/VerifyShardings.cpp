@@ -323,7 +323,9 @@ static LogicalResult check(Operation *op, const layout::Mesh &mesh,
       (!isa<ReshardOp>(op) && llvm::any_of(op->getResultTypes(), hasWindow)))
     return op->emitOpError("has a window, which no device owns a part of");
   if (auto border = dyn_cast<BorderOpInterface>(op))
-    if (border.isEntry() && border.getGlobalType().isPartial())
+    // What parts of a step leave of a sum is another matter.
+    if (border.isEntry() && !border.isVariable() &&
+        border.getGlobalType().isPartial())
       return border->emitOpError("cannot be partial, found ")
              << toString(border.getGlobalType().getSharding());
   if (auto reshard = dyn_cast<ReshardOp>(op)) {

@@ -274,6 +274,17 @@ void Builder::addRule(RuleSpec rule, const Where &where) {
   state->rules.push_back(std::move(rule));
 }
 
+int64_t Builder::getNumBlocks(const std::string &dim) const {
+  int64_t count = 1;
+  for (const RuleSpec &rule : state->rules)
+    if (rule.dim == dim)
+      for (const std::string &name : rule.axes)
+        for (const layout::MeshAxis &axis : state->mesh.getAxes())
+          if (axis.name == name)
+            count *= axis.size;
+  return count;
+}
+
 void Builder::data(DataSpec data, const Where &where) {
   const auto first = std::find_if(
       state->data.begin(), state->data.end(),

@@ -29,6 +29,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <variant>
@@ -207,6 +208,7 @@ struct TrainingSpec {
   std::string optimizer;
   int64_t epochs = 0;
   int64_t steps = 0; ///< 0: epochs decide
+  int64_t parts = 1; ///< that a step is made of
   Where minimizeWhere = {};
   /// Of parameters whose gradients are of another output than `minimize`.
   std::vector<ObjectiveSpec> others = {};
@@ -247,6 +249,15 @@ public:
   Dim ownDim(const std::string &name, int64_t size,
              const Where &where = MESHC_HERE);
   void addRule(RuleSpec rule, const Where &where = MESHC_HERE);
+  /// Into how many blocks the rules so far split a dimension.
+  int64_t getNumBlocks(const std::string &dim) const;
+  /// Has the programs compute one of so many parts of a training step; `dims`
+  /// are those that have only the positions of a part. Ahead of the model.
+  void setParts(int64_t number, std::set<std::string, std::less<>> dims);
+  /// One more of these.
+  void addParted(const std::string &dim);
+  /// Whether it is one of these, or has the size of one, as d' has that of d.
+  bool isParted(std::string_view dim) const;
   void data(DataSpec data, const Where &where = MESHC_HERE);
   void training(TrainingSpec training, const Where &where = MESHC_HERE);
   void precision(const PrecisionSpec &precision,

@@ -166,7 +166,7 @@ void BuilderState::finishTraining() {
          "the model to train has no parameters");
   nd::TrainingOp::create(declarations, location, training->minimize,
                          training->optimizer, uint64_t(training->epochs),
-                         uint64_t(training->steps));
+                         uint64_t(training->steps), uint64_t(training->parts));
 }
 
 /// Checks one binding of data against its input, and builds it.

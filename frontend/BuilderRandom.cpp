@@ -21,6 +21,31 @@ BuilderState::Draws &BuilderState::getDraws() {
   return all;
 }
 
+void Builder::setParts(int64_t number,
+                       std::set<std::string, std::less<>> dims) {
+  state->numParts = number;
+  state->parted = std::move(dims);
+}
+
+void Builder::addParted(const std::string &dim) { state->parted.insert(dim); }
+
+bool Builder::isParted(std::string_view dim) const {
+  return state->parted.contains(dim.substr(0, dim.find_last_not_of('\'') + 1));
+}
+
+mlir::Value BuilderState::getPart() {
+  Draws &all = getDraws();
+  if (!all.part) {
+    mlir::OpBuilder first =
+        mlir::OpBuilder::atBlockBegin(all.seed.getParentBlock());
+    all.part = nd::InputOp::create(
+        first, mlir::UnknownLoc::get(context),
+        mlir::Type(nd::NamedTensorType::get({}, first.getI32Type())),
+        nd::InputOp::partName);
+  }
+  return all.part;
+}
+
 mlir::Value BuilderState::getSeed(mlir::Location location) {
   const mlir::Value seed = getDraws().seed;
   const auto scalar = mlir::cast<nd::NamedTensorType>(seed.getType());
@@ -30,14 +55,22 @@ mlir::Value BuilderState::getSeed(mlir::Location location) {
     mlir::Value position =
         nd::CastOp::create(operations, location, loop.region->getArgument(0),
                            scalar.getElementType());
-    if (iteration) {
-      mlir::Value size =
-          nd::ConstantOp::create(operations, location, scalar,
-                                 operations.getI64IntegerAttr(loop.dim.size));
-      position = nd::AddOp::create(
+    auto addTo = [&](mlir::Value major, int64_t size, mlir::Value minor) {
+      mlir::Value factor = nd::ConstantOp::create(
+          operations, location, scalar, operations.getI64IntegerAttr(size));
+      return nd::AddOp::create(
           operations, location,
-          nd::MulOp::create(operations, location, iteration, size), position);
-    }
+          nd::MulOp::create(operations, location, major, factor), minor);
+    };
+    // As nd.random counts.
+    const bool isOfPart = parted.contains(loop.dim.name);
+    if (isOfPart)
+      position = addTo(position, numParts,
+                       nd::CastOp::create(operations, location, getPart(),
+                                          scalar.getElementType()));
+    if (iteration)
+      position =
+          addTo(iteration, loop.dim.size * (isOfPart ? numParts : 1), position);
     iteration = position;
   }
   if (!iteration)
@@ -77,12 +110,18 @@ Tensor Builder::random(const std::string &name, Initializer distribution,
   const int64_t key = nd::getRandomKey(
       fmt::format("{}#{}", fullName, state->getDraws().numbers[fullName]++));
   mlir::OpBuilder &operations = state->operations;
-  llvm::SmallVector<mlir::StringRef> order;
-  for (const Dim &dim : dims)
+  llvm::SmallVector<mlir::StringRef> order, parted;
+  for (const Dim &dim : dims) {
     order.push_back(dim.name);
+    if (isParted(dim.name))
+      parted.push_back(order.back());
+  }
   return state->create<nd::RandomOp>(
       where, type, dims, BuilderState::getDistribution(distribution.kind),
-      state->getSeed(state->getLocation(where)), key,
+      state->getSeed(state->getLocation(where)),
+      parted.empty() ? mlir::Value() : state->getPart(), key,
       llvm::APFloat(distribution.first), llvm::APFloat(distribution.second),
-      operations.getStrArrayAttr(order));
+      operations.getStrArrayAttr(order),
+      parted.empty() ? 1 : uint64_t(state->numParts),
+      parted.empty() ? mlir::ArrayAttr() : operations.getStrArrayAttr(parted));
 }

@@ -71,15 +71,22 @@ struct BuilderState {
   };
   std::vector<Loop> loops; ///< inner ones last
 
+  /// The parts of a training step, and the dims that have a part's positions.
+  int64_t numParts = 1;
+  std::set<std::string, std::less<>> parted;
+
   /// What one program draws.
   struct Draws {
     mlir::Value seed; ///< of the run
+    mlir::Value part; ///< of the step
     /// How many sets of random numbers there are of a full name.
     std::map<std::string, int64_t> numbers;
   };
   llvm::DenseMap<mlir::Block *, Draws> draws; ///< by the program's block
   /// Those of the program that is built.
   Draws &getDraws();
+  /// The part of the step that the program runs.
+  mlir::Value getPart();
   /// Requires: a kind that draws.
   static nd::Distribution getDistribution(Initializer::Kind kind);
   /// The seed of what is drawn here: of the run, and of the iteration.

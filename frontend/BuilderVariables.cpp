@@ -13,7 +13,7 @@ namespace meshc::frontend {
 static bool isReserved(std::string_view name) {
   for (std::string_view program :
        {"forward", "training", "init", "step", "eval", "gradient",
-        "training_gradient", "update"})
+        "training_gradient", "update", "accumulate"})
     if (name == program)
       return true;
   return name.starts_with("fp16/"); // the loss scale

@@ -66,6 +66,9 @@ private:
   /// Sharding in which `use` reads its value.
   FailureOr<layout::Sharding> getNeeded(OpOperand &use);
 
+  /// Sharding of a value that crosses the border of the program.
+  FailureOr<layout::Sharding> getSharding(BorderOpInterface border,
+                                          NamedTensorType type);
   void narrow(Value value, const layout::Sharding &had);
   bool isReadInOneSharding(Value value);
   std::vector<layout::Sharding> getStages(OpOperand &use);
@@ -79,6 +82,7 @@ private:
   const SplitMap &splits;
   const TermFlow &flow;
   CauseBuilder causes;
+  const SymbolTable variables{program->getParentOfType<ModuleOp>()};
   llvm::DenseMap<Value, layout::Sharding> produced;
   llvm::DenseMap<OpOperand *, layout::Sharding> needed;
   /// Partial values that readers need in several complete shardings.
@@ -88,14 +92,28 @@ private:
 
 } // namespace
 
+FailureOr<layout::Sharding>
+ProgramRewriter::getSharding(BorderOpInterface border, NamedTensorType type) {
+  FailureOr<layout::Sharding> sharding = layout.getSharding(type, border);
+  if (failed(sharding) || !border.isVariable())
+    return sharding;
+  // What parts leave of a sum may be terms.
+  auto variable = variables.lookup<VariableOp>(border.getBorderName());
+  const layout::Sharding kept =
+      nd::getSharding(variable.getTensorType(), layout.getMesh());
+  sharding->partialKind = kept.partialKind;
+  sharding->partialAxes = kept.partialAxes;
+  return sharding;
+}
+
 FailureOr<layout::Sharding> ProgramRewriter::getProduced(Value value) {
   Operation *op = value.getDefiningOp();
   auto type = cast<NamedTensorType>(value.getType());
-  if (isa<BorderOpInterface>(op))
-    return layout.getSharding(type, op);
+  if (auto border = dyn_cast<BorderOpInterface>(op))
+    return getSharding(border, type);
   if (isa<ReshardOp>(op))
     return layout::getCanonical(layout.getMesh(),
-                                getSharding(type, layout.getMesh()));
+                                nd::getSharding(type, layout.getMesh()));
   layout::Sharding sharding = getResultSharding(
       cast<PartitionOpInterface>(op), cast<OpResult>(value).getResultNumber(),
       splits.find(op)->second);
@@ -113,7 +131,7 @@ FailureOr<layout::Sharding> ProgramRewriter::getNeeded(OpOperand &use) {
   if (auto border = dyn_cast<BorderOpInterface>(op)) {
     if (!border.isVariable() && type.getRank() == 0)
       return produced.find(use.get())->second;
-    return layout.getSharding(type, op);
+    return getSharding(border, type);
   }
   layout::Sharding sharding =
       getOperandSharding(cast<PartitionOpInterface>(op), use.getOperandNumber(),
@@ -338,6 +356,75 @@ static LogicalResult assignVariables(ModuleOp module, ModuleLayout &layout) {
   return failure(failedAny);
 }
 
+/// The value that becomes that of `variable`, which one part of a step leaves
+/// for the next: its own, and the sum with what was left.
+static WriteOp findPartSum(ProgramOp accumulate, StringRef variable) {
+  for (auto write : accumulate.getOps<WriteOp>())
+    if (write.getVariable() == variable)
+      return write;
+  return {};
+}
+
+/// Has sums over the parts of a step stay terms on each device, as far as they
+/// are where they are made and lie on the devices as the sum does. What is
+/// split in the sum over the axis of the terms is scattered, part by part.
+static LogicalResult assignPartSums(ModuleOp module, ModuleLayout &layout) {
+  auto program = module.lookupSymbol<ProgramOp>(ProgramOp::accumulateName);
+  if (!program)
+    return success();
+  FailureOr<SplitMap> splits = chooseSplits(program, layout);
+  if (failed(splits))
+    return failure();
+  const layout::Mesh &mesh = layout.getMesh();
+  auto setTerms = [&](VariableOp variable, const Terms &terms) {
+    layout::Sharding sharding = getSharding(variable.getTensorType(), mesh);
+    sharding.partialKind =
+        terms.empty() ? layout::ReduceKind::None : terms.kind;
+    sharding.partialAxes = terms.axes;
+    NamedTensorType type = variable.getTensorType();
+    variable.setType(type.withSharding(getShardingAttr(type, mesh, sharding)));
+  };
+  SmallVector<std::pair<VariableOp, WriteOp>> sums;
+  const TermFlow complete(program, *splits);
+  for (auto variable : module.getOps<VariableOp>()) {
+    WriteOp write = variable.getRole() == VariableRole::InStep
+                        ? findPartSum(program, variable.getSymName())
+                        : WriteOp();
+    auto first =
+        write ? write.getValue().getDefiningOp<SelectOp>() : SelectOp();
+    if (!first)
+      continue;
+    Terms terms = complete.getTerms(first.getWhenTrue());
+    const layout::Sharding sharding =
+        getSharding(variable.getTensorType(), mesh);
+    llvm::erase_if(terms.axes, [&](layout::AxisRef axis) {
+      return llvm::any_of(sharding.dims, [&](const layout::DimSplit &split) {
+        return llvm::any_of(split, [&](layout::AxisRef other) {
+          return other.axis == axis.axis;
+        });
+      });
+    });
+    if (terms.empty() || terms.kind != layout::ReduceKind::Sum)
+      continue;
+    setTerms(variable, terms);
+    sums.emplace_back(variable, write);
+  }
+  // Those stay that arrive. With fewer terms kept there are not more elsewhere.
+  for (bool changed = true; changed;) {
+    changed = false;
+    const TermFlow flow(program, *splits);
+    for (auto &[variable, write] : sums) {
+      const layout::Sharding had = getSharding(variable.getTensorType(), mesh);
+      const Terms terms = flow.getTerms(write.getValue());
+      if (terms.axes == had.partialAxes)
+        continue;
+      changed = true;
+      setTerms(variable, terms);
+    }
+  }
+  return success();
+}
+
 static LogicalResult assignProgram(ProgramOp program, ModuleLayout &layout) {
   FailureOr<SplitMap> splits = chooseSplits(program, layout);
   if (failed(splits))
@@ -374,6 +461,8 @@ struct AssignShardings : meshc::impl::AssignShardingsBase<AssignShardings> {
     if (failed(layout))
       return signalPassFailure();
     bool failedAny = failed(assignVariables(getOperation(), *layout));
+    if (!failedAny)
+      failedAny |= failed(assignPartSums(getOperation(), *layout));
     for (auto program : getOperation().getOps<ProgramOp>())
       failedAny |= failed(assignProgram(program, *layout));
     if (failedAny)

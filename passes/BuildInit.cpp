@@ -27,11 +27,12 @@ static Value buildInitial(OpBuilder &builder, VariableOp variable, Value seed) {
   auto distribution =
       DistributionAttr::get(builder.getContext(), random.getDistribution());
   return RandomOp::create(
-      builder, loc, type, distribution, seed,
+      builder, loc, type, distribution, seed, /*part=*/Value(),
       builder.getI64IntegerAttr(getRandomKey(variable.getSymName())),
       builder.getF64FloatAttr(random.getFirst().getValueAsDouble()),
       builder.getF64FloatAttr(random.getSecond().getValueAsDouble()),
-      /*order=*/ArrayAttr());
+      /*order=*/ArrayAttr(), /*parts=*/builder.getI64IntegerAttr(1),
+      /*parted=*/ArrayAttr());
 }
 
 /// The seed that @init has if random numbers are drawn in an expression.
@@ -64,7 +65,9 @@ struct BuildInit : meshc::impl::BuildInitBase<BuildInit> {
           InputOp::create(builder, module.getLoc(), scalar, InputOp::seedName);
     builder.setInsertionPointAfterValue(seed);
     for (auto variable : module.getOps<VariableOp>())
-      if (!isa<FlatSymbolRefAttr>(variable.getInit()))
+      // What one part leaves for the next, the first part sets.
+      if (!isa<FlatSymbolRefAttr>(variable.getInit()) &&
+          variable.getRole() != VariableRole::InStep)
         WriteOp::create(builder, variable.getLoc(), variable.getSymName(),
                         buildInitial(builder, variable, seed));
   }

@@ -2,6 +2,7 @@
 #include "passes/LossScale.h"
 #include "passes/Passes.h"
 #include "passes/ReverseSweep.h"
+#include "passes/StepParts.h"
 
 #include "mlir/IR/IRMapping.h"
 
@@ -130,6 +131,10 @@ static LogicalResult appendUpdates(ProgramOp program, TrainingOp training,
   if (failed(gradients))
     return failure();
 
+  // Updates behind what they are of.
+  std::optional<StepParts> parts;
+  if (training.getParts() > 1)
+    parts.emplace(program, int64_t(training.getParts()));
   const SymbolTable variables(module);
   Updates updates(update, program);
   llvm::StringMap<Value> byName;
@@ -138,7 +143,11 @@ static LogicalResult appendUpdates(ProgramOp program, TrainingOp training,
     for (size_t place : group.sources) {
       const GradientSource &parameter = parameters[place];
       if (Value gradient = (*gradients)[place]) {
-        byName[parameter.name] = gradient;
+        StepParts::Sum sum{gradient, gradient};
+        if (parts)
+          sum = parts->addGradient(parameter.name, gradient);
+        scaled.push_back(sum.sum);
+        byName[parameter.name] = sum.mean;
         continue;
       }
       updates.leaveAlone(variables.lookup<VariableOp>(parameter.name));
@@ -146,14 +155,19 @@ static LogicalResult appendUpdates(ProgramOp program, TrainingOp training,
           << "parameter \"" << parameter.name << "\" does not influence \""
           << group.minimize << "\": it stays as it starts";
     }
-  llvm::copy_if(*gradients, std::back_inserter(scaled),
-                [](Value gradient) { return bool(gradient); });
+  if (parts) {
+    parts->averageOutputs();
+    if (lossScale)
+      parts->rememberState();
+  }
   updates.append([&](StringRef parameter) {
     Value gradient = byName.lookup(parameter);
     return lossScale ? lossScale->unscale(gradient) : gradient;
   });
   if (lossScale)
-    lossScale->guard(scaled);
+    lossScale->guard(scaled, [&](StringRef variable) {
+      return parts ? parts->getBefore(variable) : Value();
+    });
   return success();
 }
 

@@ -150,7 +150,8 @@ void LossScale::search(ArrayRef<Value> outputs, ArrayRef<Value> gradients) {
           SelectOp::create(builder, loc, repeats, splat(1), splat(0)));
 }
 
-void LossScale::guard(ArrayRef<Value> gradients) {
+void LossScale::guard(ArrayRef<Value> gradients,
+                      function_ref<Value(StringRef)> getBefore) {
   builder.setInsertionPointToEnd(&program.getBody().front());
   // The last thing that the backward pass has to say.
   loc = withName(withPhase(loc, Phase::Backward), scope, overflowName);
@@ -164,7 +165,9 @@ void LossScale::guard(ArrayRef<Value> gradients) {
     Value &old = olds[update.getVariable()];
     Value updated = update.getValue();
     builder.setInsertionPointToEnd(&program.getBody().front());
-    if (!old)
+    if (Value before = getBefore(update.getVariable()))
+      old = before;
+    else if (!old)
       old = ReadOp::create(builder, update.getLoc(), updated.getType(),
                            update.getVariable());
     Value kept = SelectOp::create(builder, update.getLoc(), updated.getType(),

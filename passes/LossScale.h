@@ -32,10 +32,12 @@ public:
 
   /// Appends what makes a step out of `gradients`, scaled, not null: if one of
   /// them has an element that is no finite number, every write that `program`
-  /// has until then leaves its variable alone. Then the scale is updated, and
-  /// given out beside the number of steps skipped so far, under the names of
-  /// the state.
-  void guard(llvm::ArrayRef<mlir::Value> gradients);
+  /// has until then leaves its variable alone, or as `getBefore` has it, if
+  /// that is not null. Then the scale is updated, and given out beside the
+  /// number of steps skipped so far, under the names of the state.
+  void
+  guard(llvm::ArrayRef<mlir::Value> gradients,
+        llvm::function_ref<mlir::Value(llvm::StringRef variable)> getBefore);
 
   /// Appends what has an evaluation find the largest scale that its
   /// `gradients`, scaled, null or not, fit: if one of them has an element that

@@ -106,9 +106,24 @@ static Terms getAll(ArrayRef<Terms> results) {
   return all;
 }
 
+/// The terms that a constraint gives its result, or that a variable has kept.
+static Terms getGiven(Operation *op, const layout::Mesh &mesh,
+                      const SymbolTable &variables) {
+  NamedTensorType type;
+  if (auto reshard = dyn_cast<ReshardOp>(op))
+    type = reshard.getType();
+  else if (auto read = dyn_cast<ReadOp>(op))
+    type = variables.lookup<VariableOp>(read.getVariable()).getTensorType();
+  if (!type || !type.getSharding() || !type.getSharding().isPartial())
+    return {};
+  layout::Sharding sharding = getSharding(type, mesh);
+  return {sharding.partialKind, sharding.partialAxes};
+}
+
 TermFlow::TermFlow(ProgramOp program, const SplitMap &splits)
     : splits(splits), mesh(nd::getMesh(program)),
       machine(nd::getMachine(program)) {
+  const SymbolTable variables(program->getParentOfType<ModuleOp>());
   SmallVector<Operation *> operations = getOperations(program);
   // Start with every value moving. A value stops where one of several readers
   // needs it complete, which may stop others; none ever starts again.
@@ -119,13 +134,8 @@ TermFlow::TermFlow(ProgramOp program, const SplitMap &splits)
     for (Operation *op : operations)
       if (auto partitioned = dyn_cast<PartitionOpInterface>(op))
         visit(partitioned);
-      else if (auto reshard = dyn_cast<ReshardOp>(op))
-        if (ShardingAttr given = reshard.getType().getSharding();
-            given.isPartial()) {
-          layout::Sharding sharding = getSharding(reshard.getType(), mesh);
-          terms[reshard.getResult()] = {sharding.partialKind,
-                                        sharding.partialAxes};
-        }
+      else if (Terms given = getGiven(op, mesh, variables); !given.empty())
+        terms[op->getResult(0)] = std::move(given);
     for (auto &[value, pending] : terms) {
       if (stopped.contains(value))
         continue;

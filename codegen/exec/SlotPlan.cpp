@@ -32,7 +32,7 @@ int SlotPlan::getVariableSlot(StringRef variable) {
   auto [known, isFirst] = variableSlots.try_emplace(variable, slots.size());
   if (isFirst) {
     Slot slot;
-    slot.buffer = variables.lookup(variable);
+    slot.buffer = lasting.variables.lookup(variable);
     slot.isReusable = false;
     slots.push_back(std::move(slot));
   }
@@ -112,8 +112,11 @@ void SlotPlan::assignBorder() {
   for (auto input : source.getBody().getOps<spmd::InputOp>()) {
     // The caller fills it once and may run the program again.
     lastUse[input] = getEnd();
-    slots[size_t(addSlot(input, -1, exec::BufferRole::input))].isReusable =
-        false;
+    Slot &slot = slots[size_t(addSlot(input, -1, exec::BufferRole::input))];
+    slot.isReusable = false;
+    if (auto known = lasting.inputs.find(input.getName());
+        known != lasting.inputs.end())
+      slot.buffer = known->second;
   }
 }
 
@@ -245,7 +248,7 @@ void SlotPlan::findTransfers() {
 void SlotPlan::assignWrites() {
   for (auto write : source.getBody().getOps<spmd::WriteOp>()) {
     Slot &slot = slots[size_t(getSlot(write.getValue()))];
-    if (slot.buffer == variables.lookup(write.getVariable()))
+    if (slot.buffer == lasting.variables.lookup(write.getVariable()))
       continue;
     Copy &copy =
         copies.emplace_back(Copy{write.getValue(), write.getVariable()});

@@ -37,8 +37,11 @@ namespace meshc::codegen {
 /// those that are stacked, in the stack.
 class SlotPlan {
 public:
-  /// Buffers of variables, by symbol; alive in every program.
-  using Variables = llvm::StringMap<int>;
+  /// Buffers that are alive in every program: of variables, by symbol, and of
+  /// inputs, by name, if programs have them in common.
+  struct Lasting {
+    llvm::StringMap<int> variables, inputs;
+  };
 
   /// A new value that has to be copied to its variable at the end. One that
   /// lies in another variable, which may change too, is copied to a slot before
@@ -71,10 +74,10 @@ public:
 
   /// `alignment`, in bytes, is that of what kernels read and write
   /// (KernelTarget).
-  SlotPlan(steps::ProgramOp source, const Variables &variables,
+  SlotPlan(steps::ProgramOp source, const Lasting &lasting,
            KernelBodies &bodies, int64_t alignment)
-      : source(source), variables(variables), bodies(bodies),
-        alignment(alignment) {}
+      : source(source), lasting(lasting), bodies(bodies), alignment(alignment) {
+  }
 
   /// Gives every value a slot. Fails with a diagnostic.
   void assign();
@@ -184,7 +187,7 @@ private:
 
   steps::ProgramOp source;
   int64_t end = 0; ///< the time behind all steps
-  const Variables &variables;
+  const Lasting &lasting;
   KernelBodies &bodies;
   int64_t alignment;
 

@@ -272,14 +272,29 @@ private:
     };
     T result(op.getType().getSizes());
     const SmallVector<nd::DimAttr> counted = op.getCountedDims();
-    const Sizes countedStrides = getStrides(getBox(counted));
+    Sizes countedSizes = getBox(counted);
+    for (auto [size, dim] : llvm::zip_equal(countedSizes, counted))
+      if (op.isParted(dim.getName()))
+        size *= int64_t(op.getParts());
+    const Sizes countedStrides = getStrides(countedSizes);
+    int64_t part = 0, firstCounter = 0;
+    if (op.getPart()) {
+      const S &number = values.at(op.getPart()).elements[0];
+      if (isPoison<Domain>(number))
+        return op.emitOpError("has a part without meaning");
+      part = asInteger<Domain>(number);
+    }
+    for (auto [stride, dim] : llvm::zip_equal(countedStrides, counted))
+      if (op.isParted(dim.getName()))
+        firstCounter += part * stride;
     Walked position;
     for (nd::DimAttr dim : op.getType().getDims()) {
       const auto *found = llvm::find(counted, dim);
       position.strides.push_back(
           found == counted.end()
               ? 0
-              : countedStrides[size_t(found - counted.begin())]);
+              : countedStrides[size_t(found - counted.begin())] *
+                    (op.isParted(dim.getName()) ? int64_t(op.getParts()) : 1));
     }
     const T &seeds = values.at(op.getSeed());
     bool hasSeeds = true;
@@ -293,8 +308,8 @@ private:
             hasSeeds = false;
             return;
           }
-          auto [u0, u1] =
-              getUniformNumbers(op.getKey(), asInteger<Domain>(seed), at[2]);
+          auto [u0, u1] = getUniformNumbers(
+              op.getKey(), asInteger<Domain>(seed), firstCounter + at[2]);
           result.elements[size_t(at[0])] =
               roundTo<Domain>(draw(u0, u1), getKind(op));
         });

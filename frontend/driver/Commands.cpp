@@ -334,7 +334,7 @@ static CompileOptions getRunOptions(const SpecArguments &spec,
   const std::vector<std::string> gradients = getGradients(run);
   options.gradients = getNames(gradients);
   if (run.bench)
-    options.programs = {"init", "step"};
+    options.programs = {"init", "accumulate", "step"};
   else if (run.eval && run.isTraining && hasTraining)
     // The first says that there is a program for training.
     options.programs = {"init", "training", "training_gradient"};

@@ -21,7 +21,7 @@ struct CompileOptions {
   std::string cpu = "native"; ///< native, x86-64-v3 or x86-64-v4
   /// Programs to build, of init, step, eval, gradient, training and
   /// training_gradient; absent ones are skipped.
-  std::vector<std::string> programs = {"init", "step", "eval"};
+  std::vector<std::string> programs = {"init", "accumulate", "step", "eval"};
   /// Names whose gradients the program `gradient` gives; none: of every
   /// parameter.
   std::vector<std::string> gradients;

@@ -223,7 +223,7 @@ static Expected<Report> run(StringRef name, StringRef precision, double alone,
     arguments.precision = precision.str();
   SpecSession session(arguments);
   CompileOptions options;
-  options.programs = {"init", "step", "eval"};
+  options.programs = {"init", "accumulate", "step", "eval"};
   options.main = codegen::MainFunction::Measure;
   options.steps.bucketBytes = 0; // each collective by itself
   // Not by the session, which notes that devices do what others do too.

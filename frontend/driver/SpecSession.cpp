@@ -237,8 +237,10 @@ std::string SpecSession::summarize() {
     int64_t variables = 0, elements = 0;
   } parameters, states;
   for (auto variable : module->getOps<nd::VariableOp>()) {
-    if (variable.getRole() == nd::VariableRole::State)
-      continue; // of the loss scale and the optimizer
+    // Of the loss scale, the optimizer and the parts of a step.
+    if (variable.getRole() == nd::VariableRole::State ||
+        variable.getRole() == nd::VariableRole::InStep)
+      continue;
     auto &counted =
         variable.getRole() == nd::VariableRole::Parameter ? parameters : states;
     ++counted.variables;

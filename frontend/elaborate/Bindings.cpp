@@ -191,6 +191,7 @@ void Elaborator::execute(const ast::DimStatement &dim) {
                       "own",
                       name.text))
         .alsoAt(getUserSpan(known->second.span), "bound here");
+  readsParted = false;
   std::optional<int64_t> size =
       getSize(name, evaluate(*dim.value), dim.value->span);
   Value value = Poison();
@@ -198,6 +199,8 @@ void Elaborator::execute(const ast::DimStatement &dim) {
     Dim made =
         builder.ownDim(std::string(name.text), *size, getWhere(name.span));
     reportBuildErrors({});
+    if (readsParted)
+      builder.addParted(made.name);
     frame->dims.push_back(made.name);
     value = Dims{made};
   }

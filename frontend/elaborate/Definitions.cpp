@@ -140,6 +140,14 @@ void Elaborator::resolveDefinitions() {
   }
 }
 
+void Elaborator::buildDims() {
+  for (std::string_view name : resolvedDims) {
+    const Global &global = globals.at(name);
+    const Dim &dim = std::get<Dims>(global.value).front();
+    builder.dim(dim.name, dim.size, getWhere(global.definition->name.span));
+  }
+}
+
 Value Elaborator::resolve(std::string_view name, Global &global) {
   if (global.state == Global::State::Resolved)
     return global.value;
@@ -161,8 +169,8 @@ Value Elaborator::resolve(std::string_view name, Global &global) {
         getSize(definition.name, value, definition.value->span);
     if (!size)
       return global.value = Poison();
-    return global.value =
-               Dims{builder.dim(std::string(name), *size, getWhere(span))};
+    resolvedDims.push_back(name);
+    return global.value = Dims{{std::string(name), *size}};
   }
   if (std::holds_alternative<bool>(value))
     return global.value = value;
@@ -190,9 +198,14 @@ std::optional<int64_t> Elaborator::getSize(const ast::Name &of,
   }
   std::optional<int64_t> size = toInteger(*number);
   if (!size) {
-    error(Code::SizeNotInteger, span,
-          fmt::format("dimension \"{}\" has size {}, which {}", name,
-                      toString(*number), describeNoInteger(*number)));
+    Diagnostic &reported =
+        error(Code::SizeNotInteger, span,
+              fmt::format("dimension \"{}\" has size {}, which {}", name,
+                          toString(*number), describeNoInteger(*number)));
+    if (parts.number > 1)
+      reported.note(fmt::format(
+          "in one of {} parts of a step, where \"{}\" has {} positions",
+          parts.number, parts.batch.name, parts.batch.size / parts.number));
     return std::nullopt;
   }
   if (*size < 1) {

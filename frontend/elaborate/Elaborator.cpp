@@ -50,17 +50,6 @@ static const Item *getSingle(const SpecTrees &trees,
 }
 
 void Elaborator::run() {
-  declare();
-  applyOverrides();
-  resolveDefinitions();
-  size_t errorsBefore = diagnostics.getErrors().size();
-  buildMesh();
-  reportBuildErrors({});
-  hasMesh = diagnostics.getErrors().size() == errorsBefore;
-  // Without a mesh no axis of the layout could be known.
-  if (hasMesh)
-    buildLayout();
-
   auto getKeyword = [](const auto &item) { return item.keyword; };
   const ast::Model *model = getSingle<ast::Model>(
       trees, &ast::File::models, "models", diagnostics,
@@ -69,6 +58,20 @@ void Elaborator::run() {
       trees, &ast::File::datas, "data blocks", diagnostics, getKeyword);
   const ast::Train *train = getSingle<ast::Train>(
       trees, &ast::File::trains, "train blocks", diagnostics, getKeyword);
+  declare();
+  applyOverrides();
+  resolveDefinitions();
+  findParts(train, data);
+  buildDims();
+  size_t errorsBefore = diagnostics.getErrors().size();
+  buildMesh();
+  reportBuildErrors({});
+  hasMesh = diagnostics.getErrors().size() == errorsBefore;
+  // Without a mesh no axis of the layout could be known.
+  if (hasMesh)
+    buildLayout();
+  checkParts();
+
   if (!model) {
     diagnostics.report(Code::MissingModel, {trees.files.back().source, 0, 0},
                        "the spec has no model");
@@ -83,6 +86,7 @@ void Elaborator::run() {
     buildModel(*model);
   }
   reportLackingAxes();
+  useWholeBatch();
   if (data)
     buildData(*data);
   if (train)

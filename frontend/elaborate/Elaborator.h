@@ -137,6 +137,8 @@ private:
   void reportPrime(const ast::Name &name);
   void checkFunction(const ast::Function &function);
   void resolveDefinitions();
+  /// Declares the dims whose sizes are known.
+  void buildDims();
   Value resolve(std::string_view name, Global &global);
   /// The size that `value` is of the dimension `name`; nothing after an error.
   std::optional<int64_t> getSize(const ast::Name &name, const Value &value,
@@ -241,6 +243,17 @@ private:
   void buildTraining(const ast::Train &train);
   void setPrecision(const ast::Expr &expr);
   std::optional<int64_t> getCount(const ast::Setting &setting);
+
+  // Steps of parts (Parts.cpp).
+  /// Where a training step is made of parts, gives the dim that counts samples,
+  /// and all that is made of its size, the size that it has in a part.
+  void findParts(const ast::Train *train, const ast::Data *data);
+  std::optional<int64_t> getNumParts(const ast::Setting &setting,
+                                     const ast::Data *data);
+  /// Reports parts that do not divide what each device has of the batch.
+  void checkParts();
+  /// Behind the model: dims and numbers have the sizes of the whole batch.
+  void useWholeBatch();
 
   // What becomes of parameters (Optimizers.cpp).
   /// An optimizer of a train block, and the setting that calls it.
@@ -431,6 +444,18 @@ private:
 
   std::map<std::string_view, Global> globals;
   std::vector<std::string_view> globalOrder;
+  std::vector<std::string_view> resolvedDims; ///< in the order of their sizes
+  /// The parts that a step is made of.
+  struct Parts {
+    const ast::Setting *setting = nullptr; ///< that says so
+    Dim batch = {};                        ///< the whole one
+    int64_t wanted = 1, number = 1; ///< 1 where those wanted do not divide it
+    std::map<std::string_view, Value> whole; ///< globals with the whole batch
+  };
+  Parts parts;
+  /// Whether what was evaluated last reads a dim that has another size in a
+  /// part.
+  bool readsParted = false;
   std::map<std::string_view, const ast::Definition *> overrides;
   std::map<std::string_view, const ast::Function *> functions, library;
   /// What the names d' of dims d stand for, by the names of the dims.

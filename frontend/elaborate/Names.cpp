@@ -74,8 +74,12 @@ std::vector<std::string> Elaborator::getNamesInScope() const {
 }
 
 Value Elaborator::evaluateName(const ast::NameExpr &expr) {
-  if (const Value *value = lookUp(expr.name))
+  if (const Value *value = lookUp(expr.name)) {
+    if (const auto *dims = std::get_if<Dims>(value))
+      readsParted |= std::ranges::any_of(
+          *dims, [&](const Dim &dim) { return builder.isParted(dim.name); });
     return *value;
+  }
   bool isFunction = findFunction(expr.name) || findBuiltin(expr.name);
   if (isFunction) {
     error(

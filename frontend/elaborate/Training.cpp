@@ -55,6 +55,8 @@ void Elaborator::buildTraining(const ast::Train &train) {
       recipe.frozen.push_back(&setting);
     } else if (name == "clip") {
       recipe.clip = &setting;
+    } else if (name == "microbatches") {
+      spec.parts = parts.number; // see findParts
     } else if (name == "epochs" || name == "steps") {
       std::optional<int64_t> count = getCount(setting);
       isValid &= count.has_value();
@@ -63,9 +65,9 @@ void Elaborator::buildTraining(const ast::Train &train) {
       if (!trees.precision) // the command line's counts
         setPrecision(*setting.value);
     } else {
-      static const std::string names[] = {"minimize", "optimizer", "epochs",
-                                          "steps",    "precision", "freeze",
-                                          "clip"};
+      static const std::string names[] = {"minimize", "optimizer",   "epochs",
+                                          "steps",    "precision",   "freeze",
+                                          "clip",     "microbatches"};
       error(Code::UnknownSetting, setting.name.span,
             fmt::format("a train block has no setting \"{}\"", name))
           .didYouMean(layout::findNearest(name, names));
@@ -81,7 +83,7 @@ void Elaborator::buildTraining(const ast::Train &train) {
   // Gradients need no recipe.
   bool isRecipe = false;
   for (std::string_view name :
-       {"optimizer", "epochs", "steps", "freeze", "clip"})
+       {"optimizer", "epochs", "steps", "freeze", "clip", "microbatches"})
     isRecipe |= seen.contains(name);
   if (isRecipe && !seen.contains("optimizer")) {
     error(Code::UnknownOptimizer, train.keyword,

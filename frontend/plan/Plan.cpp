@@ -66,10 +66,25 @@ static const exec::ProgramT *findProgram(const exec::ExecutableT &executable,
   return nullptr;
 }
 
+/// The program that is planned; null: there is none.
+static const exec::ProgramT *findProgram(const exec::ExecutableT &executable) {
+  const exec::ProgramT *step = findProgram(executable, "step");
+  return step ? step : findProgram(executable, "eval");
+}
+
+const exec::ProgramT *
+plan::findAccumulate(const exec::ExecutableT &executable) {
+  return findProgram(executable, "accumulate");
+}
+
 Plan::Plan(const exec::ExecutableT &executable)
-    : executable(executable), program(findProgram(executable, "step")) {
-  if (!program)
-    program = findProgram(executable, "eval");
+    : Plan(executable, findProgram(executable)) {}
+
+Plan::Plan(const exec::ExecutableT &executable, const exec::ProgramT &program)
+    : Plan(executable, &program) {}
+
+Plan::Plan(const exec::ExecutableT &executable, const exec::ProgramT *program)
+    : executable(executable), program(program) {
   std::vector<layout::MeshAxis> axes;
   if (executable.mesh)
     for (const auto &axis : executable.mesh->axes)
@@ -83,6 +98,28 @@ Plan::Plan(const exec::ExecutableT &executable)
   if (!program)
     return;
   followValues();
+}
+
+/// How many parts a step has.
+static int64_t getNumParts(const exec::ExecutableT &executable) {
+  return executable.training ? executable.training->parts : 1;
+}
+
+int64_t Plan::getRuns() const {
+  return program->name == "accumulate" ? getNumParts(executable) - 1 : 1;
+}
+
+std::string Plan::describeProgram() const {
+  const int64_t parts = getNumParts(executable);
+  if (program->name == "accumulate")
+    return fmt::format("each of the first {} of each training step",
+                       formatCount(parts - 1, "part"));
+  if (program->name != "step")
+    return "each evaluation";
+  return parts == 1
+             ? "each training step"
+             : fmt::format("the last of the {} parts of each training step",
+                           parts);
 }
 
 std::string Plan::getTensorId(int tensor) {

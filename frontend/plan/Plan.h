@@ -46,8 +46,11 @@ struct PlannedCommand {
 };
 
 /// The plan of one training step, or of an evaluation where nothing is trained.
+/// Of a step of parts it is that of the last one.
 struct Plan {
   explicit Plan(const exec::ExecutableT &executable);
+  /// That of another program of the executable.
+  Plan(const exec::ExecutableT &executable, const exec::ProgramT &program);
   /// The plan refers to the executable.
   explicit Plan(exec::ExecutableT &&) = delete;
 
@@ -56,6 +59,10 @@ struct Plan {
   layout::Mesh mesh;
   std::vector<PlannedCommand> commands; ///< in program order
 
+  /// How often the program runs in a step of parts.
+  int64_t getRuns() const;
+  /// "each training step", "the last of the 4 parts of each training step".
+  std::string describeProgram() const;
   /// Id of a tensor, "t7".
   static std::string getTensorId(int tensor);
   /// The tensor called `name` with one of `roles`, the first of them that there
@@ -92,6 +99,7 @@ struct Plan {
   int getWhole(int tensor) const { return wholes[size_t(tensor)]; }
 
 private:
+  Plan(const exec::ExecutableT &executable, const exec::ProgramT *program);
   void followValues();
   void addCommands(const exec::CommandT &command, int position,
                    const std::vector<std::string> &ids, int64_t repeats);
@@ -104,6 +112,10 @@ private:
   std::vector<int> wholes;        ///< by tensor: getWhole()
   std::vector<int64_t> tileBytes; ///< by tensor
 };
+
+/// The program of all parts of a training step but the last; null: it has one
+/// part alone.
+const exec::ProgramT *findAccumulate(const exec::ExecutableT &executable);
 
 layout::AxisRef getAxis(const exec::AxisRef &axis);
 std::vector<layout::AxisRef> getAxes(const std::vector<exec::AxisRef> &axes);

@@ -160,8 +160,14 @@ Status runtime::runBench(Session &session, const BenchRequest &request) {
       ready = session.setInput(**step, input->name,
                                makeRandomInput(*input, request.seed),
                                "random data");
+  auto runStep = [&](int64_t number) {
+    Status ran = Status::success();
+    for (int64_t part = 0; part + 1 < data.training->parts && ran; ++part)
+      ran = session.runPart(number + 1, part);
+    return ran ? tracer->run(number) : ran;
+  };
   for (int64_t i = 0; i < warmUpSteps && ready; ++i)
-    ready = tracer->run(i);
+    ready = runStep(i);
   if (!ready)
     return ready;
 
@@ -169,7 +175,7 @@ Status runtime::runBench(Session &session, const BenchRequest &request) {
   std::vector<double> milliseconds;
   for (int64_t i = warmUpSteps; i < timedSteps; ++i) {
     auto start = std::chrono::steady_clock::now();
-    Status ran = tracer->run(i);
+    Status ran = runStep(i);
     if (!ran)
       return ran;
     milliseconds.push_back(std::chrono::duration<double, std::milli>(
@@ -199,7 +205,7 @@ Status runtime::runBench(Session &session, const BenchRequest &request) {
   // The loss and the times are those of the steps that were asked for.
   const int64_t traced = request.trace.path.empty() ? 0 : request.trace.steps;
   for (int64_t i = timedSteps; i < timedSteps + traced; ++i)
-    if (Status ran = tracer->run(i); !ran)
+    if (Status ran = runStep(i); !ran)
       return ran;
   if (session.isFirst())
     printOutput(line + "}\n");

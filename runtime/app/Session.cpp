@@ -278,7 +278,19 @@ static int64_t getSeedOfRun(int64_t seed, int64_t run) {
   return int64_t(words[0] | uint64_t(words[1]) << 32);
 }
 
+Status Session::runPart(int64_t step, int64_t part) {
+  Result<const exec::ProgramT *> program = getProgram("accumulate");
+  return program ? run(**program, step, part) : program.getError();
+}
+
 Status Session::run(const exec::ProgramT &program, int64_t number) {
+  const exec::TrainingT *training = executable.data.training.get();
+  const bool isStep = &program == executable.findProgram("step");
+  return run(program, number, isStep && training ? training->parts - 1 : 0);
+}
+
+Status Session::run(const exec::ProgramT &program, int64_t number,
+                    int64_t part) {
   auto set = [&](const exec::PortT &port, const auto &value) {
     return scatter(*devices, *port.layout, port.buffer,
                    std::as_bytes(std::span(&value, 1)));
@@ -290,6 +302,8 @@ Status Session::run(const exec::ProgramT &program, int64_t number) {
     ready =
         set(*program.step, int32_t(std::min<int64_t>(
                                number, std::numeric_limits<int32_t>::max())));
+  if (ready && program.part)
+    ready = set(*program.part, int32_t(part));
   return ready ? devices->run(program) : ready;
 }
 

@@ -92,6 +92,9 @@ public:
   /// evaluation, from 1. What it draws at random is a function of the seed and
   /// of this number, however often it is run.
   Status run(const exec::ProgramT &program, int64_t number);
+  /// Runs a part of a training step, from 0, but not the last one: that is the
+  /// program of the step.
+  Status runPart(int64_t step, int64_t part);
   Result<HostArray> read(const exec::PortT &port) {
     return gather(*devices, *port.layout, port.buffer);
   }
@@ -99,6 +102,7 @@ public:
   Result<std::vector<NamedValue>> readScalars(const exec::ProgramT &program);
 
 private:
+  Status run(const exec::ProgramT &program, int64_t number, int64_t part);
   explicit Session(Executable executable) : executable(std::move(executable)) {}
 
   Executable executable;

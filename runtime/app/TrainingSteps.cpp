@@ -97,12 +97,14 @@ Status runtime::checkTestLoss(const TrainingRequest &request,
 /// What decide() tells of a step besides the number of a signal.
 static constexpr uint8_t savesBit = 0x80;
 
-void TrainingSteps::fillOrder(int64_t step, std::span<int64_t> samples) const {
+void TrainingSteps::fillOrder(int64_t step, int64_t part,
+                              std::span<int64_t> samples) const {
   const int64_t first = step % stepsPerEpoch * dataset.getBatchSize();
   const SampleOrder order(position.seed, step / stepsPerEpoch,
                           dataset.getNumSamples());
   for (size_t i = 0; i < samples.size(); ++i)
-    samples[i] = order.getSample(first + int64_t(i));
+    samples[i] =
+        order.getSample(first + int64_t(i) * dataset.getNumParts() + part);
 }
 
 Status TrainingSteps::evaluate(int64_t step, std::vector<NamedValue> &values) {
@@ -118,25 +120,40 @@ Status TrainingSteps::evaluate(int64_t step, std::vector<NamedValue> &values) {
   return Status::success();
 }
 
+Result<double> TrainingSteps::runParts(int64_t step) {
+  double waited = 0;
+  const int64_t last = dataset.getNumParts() - 1;
+  for (int64_t part = 0; part <= last; ++part) {
+    Status ran = prefetch.feed();
+    waited += prefetch.getSecondsWaited();
+    if (!ran)
+      return ran.getError();
+    if (part < last)
+      ran = session.runPart(step + 1, part);
+    else
+      ran = trap ? trap->run(step + 1) : tracer.run(step);
+    if (!ran)
+      return ran.getError();
+  }
+  return waited;
+}
+
 Result<std::optional<double>> TrainingSteps::runStep(int64_t step) {
   const Clock::time_point stepStart = Clock::now();
-  Status ran = prefetch.feed();
-  if (ran)
-    ran = trap ? trap->run(step + 1) : tracer.run(step);
-  if (!ran)
-    return ran.getError();
+  const Result<double> waited = runParts(step);
+  if (!waited)
+    return waited.getError();
   Result<std::vector<NamedValue>> values = session.readScalars(program);
   if (!values)
     return values.getError();
   const double rate =
       double(dataset.getBatchSize()) / getSeconds(Clock::now() - stepStart);
-  const double waited = prefetch.getSecondsWaited();
   const std::optional<double> loss = findValue(*values, recipe.minimize);
   if (isEvaluated(step))
     if (Status tested = evaluate(step, *values); !tested)
       return tested.getError();
   Status logged =
-      log.add({step + 1, step / stepsPerEpoch + 1, *values, rate, waited});
+      log.add({step + 1, step / stepsPerEpoch + 1, *values, rate, *waited});
   if (logged && isEvaluated(step))
     logged = checkTestLoss(request, recipe, lastMeans);
   if (!logged)

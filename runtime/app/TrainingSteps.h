@@ -43,9 +43,12 @@ public:
         tracer(tracer), trap(trap), saver(saver),
         stepsPerEpoch(dataset.getNumBatches()),
         totalSteps(getTotalSteps(request, recipe, dataset)),
-        prefetch(dataset, session.getDevices(), position.step, totalSteps,
-                 [this](int64_t step, std::span<int64_t> samples) {
-                   fillOrder(step, samples);
+        prefetch(dataset, session.getDevices(),
+                 position.step * dataset.getNumParts(),
+                 totalSteps * dataset.getNumParts(),
+                 [this](int64_t run, std::span<int64_t> samples) {
+                   fillOrder(run / this->dataset.getNumParts(),
+                             run % this->dataset.getNumParts(), samples);
                  }) {}
 
   /// Runs the steps behind `position`. Errors: as of train().
@@ -54,8 +57,9 @@ public:
   const std::vector<NamedValue> &getLastMeans() const { return lastMeans; }
 
 private:
-  /// The samples of a step, counted from 0.
-  void fillOrder(int64_t step, std::span<int64_t> samples) const;
+  /// The samples of a part of a step, both counted from 0: of m parts part i
+  /// has each m-th one from i on.
+  void fillOrder(int64_t step, int64_t part, std::span<int64_t> samples) const;
   /// Whether the test split is to be evaluated behind a step.
   bool isEvaluated(int64_t step) const {
     return split && request.evalEvery &&
@@ -63,6 +67,8 @@ private:
   }
   /// Evaluates behind a step, and adds what that gives to its metrics.
   Status evaluate(int64_t step, std::vector<NamedValue> &values);
+  /// Runs the parts of a step; for how many seconds it has waited for samples.
+  Result<double> runParts(int64_t step);
   /// Runs a step, and writes its metrics; its loss, if it has one.
   Result<std::optional<double>> runStep(int64_t step);
   /// Tells of a loss that is the first one not to be finite, and of how far

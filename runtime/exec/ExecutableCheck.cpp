@@ -176,7 +176,9 @@ bool ExecutableChecker::checkProgram(const exec::ProgramT &program) {
       !checkNumberOfRun(program.seed.get(), exec::ElementType::i64,
                         "the seed of its random numbers") ||
       !checkNumberOfRun(program.step.get(), exec::ElementType::i32,
-                        "the number of its step"))
+                        "the number of its step") ||
+      !checkNumberOfRun(program.part.get(), exec::ElementType::i32,
+                        "the number of its part"))
     return false;
   Totals totals;
   for (size_t i = 0; i < program.commands.size(); ++i)
@@ -205,10 +207,12 @@ static bool hasUnits(const exec::DataSourceT &source) {
 }
 
 bool ExecutableChecker::checkData() {
-  const exec::ProgramT *step = nullptr;
+  const exec::ProgramT *step = nullptr, *accumulate = nullptr;
   for (const auto &program : data.programs)
     if (program->name == "step")
       step = program.get();
+    else if (program->name == "accumulate")
+      accumulate = program.get();
   std::set<std::string_view> fed;
   for (const auto &source : data.data) {
     where = fmt::format("data for '{}'", source->input);
@@ -228,6 +232,12 @@ bool ExecutableChecker::checkData() {
   where = "training";
   if (!checkTrainingQuantities(*data.training))
     return false;
+  if (data.training->parts < 1)
+    return fail("a step of no parts");
+  if (step && (data.training->parts > 1) != (accumulate != nullptr))
+    return fail(fmt::format("a step has {} parts, and there is {} program "
+                            "'accumulate'",
+                            data.training->parts, accumulate ? "a" : "no"));
   if (step && !findPort(step->outputs, data.training->minimize))
     return fail(fmt::format("it minimises '{}', which program 'step' does not "
                             "give",

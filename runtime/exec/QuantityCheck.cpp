@@ -128,5 +128,6 @@ bool ExecutableChecker::checkTrainingQuantities(
   // Small enough that steps of all epochs can be counted.
   constexpr int64_t maxEpochs = int64_t(1) << 30;
   return checkQuantities({{"the number of epochs", training.epochs, maxEpochs},
-                          {"the number of steps", training.steps, maxExtent}});
+                          {"the number of steps", training.steps, maxExtent},
+                          {"the number of parts", training.parts, maxEpochs}});
 }

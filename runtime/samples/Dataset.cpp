@@ -181,6 +181,8 @@ Result<Dataset> Dataset::load(const Executable &executable,
                  fmt::format("name one behind \"{}\": test = \"FILE\"",
                              data.data.front()->train)};
   Dataset dataset;
+  if (split == Split::Train && data.training)
+    dataset.numParts = data.training->parts;
   for (const auto &source : data.data) {
     const exec::PortT *port = findPort(program.inputs, source->input);
     // A program may do without an input of another one.
@@ -192,7 +194,7 @@ Result<Dataset> Dataset::load(const Executable &executable,
     if (Status same = dataset.checkSamples(*opened); !same)
       return locate(same.getError(), data, *source);
     dataset.numSamples = opened->files.getNumSamples();
-    dataset.batchSize = port->layout->dims[opened->axis]->size;
+    dataset.runSize = port->layout->dims[opened->axis]->size;
     dataset.sources.push_back(std::move(*opened));
   }
   if (dataset.sources.empty())
@@ -202,10 +204,10 @@ Result<Dataset> Dataset::load(const Executable &executable,
     return Error{ErrorCode::WrongData,
                  fmt::format("'{}' has no samples", first), ""};
   // An epoch of training needs a whole batch, an evaluation a sample.
-  if (split == Split::Train && dataset.numSamples < dataset.batchSize)
+  if (split == Split::Train && dataset.numSamples < dataset.getBatchSize())
     return Error{ErrorCode::WrongData,
                  fmt::format("'{}' has {} samples, one batch needs {}", first,
-                             dataset.numSamples, dataset.batchSize),
+                             dataset.numSamples, dataset.getBatchSize()),
                  "compile the model with a smaller batch"};
   return dataset;
 }
@@ -252,8 +254,8 @@ Status Dataset::fill(size_t input, const layout::Mesh &mesh, int64_t device,
     run.count = 0;
   };
   auto add = [&](int64_t whole, int64_t place, int64_t count) {
-    const int64_t outer = whole / (inner * batchSize);
-    const int64_t sample = samples[size_t(whole / inner % batchSize)];
+    const int64_t outer = whole / (inner * runSize);
+    const int64_t sample = samples[size_t(whole / inner % runSize)];
     const int64_t first = outer * inner + whole % inner;
     if (run.count > 0 && run.sample == sample &&
         run.first + run.count == first && run.place + run.count == place) {

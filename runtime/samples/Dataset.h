@@ -37,9 +37,14 @@ public:
                               const ByteListener &listener = {});
 
   int64_t getNumSamples() const { return numSamples; }
-  int64_t getBatchSize() const { return batchSize; }
+  /// For training those of a step, else those that a run of the program takes.
+  int64_t getBatchSize() const { return runSize * numParts; }
+  /// Parts of a step, in which a run takes its share of a batch.
+  int64_t getNumParts() const { return numParts; }
+  /// Samples that a run of the program takes.
+  int64_t getRunSize() const { return runSize; }
   /// Whole batches.
-  int64_t getNumBatches() const { return numSamples / batchSize; }
+  int64_t getNumBatches() const { return numSamples / getBatchSize(); }
 
   /// Of each input, equal for equal samples; see SampleArray. Errors: those of
   /// reading.
@@ -57,8 +62,8 @@ public:
   const exec::PortT &getInput(size_t input) const {
     return *sources[input].port;
   }
-  /// Writes a device's part of a batch of an input into its block at `target`;
-  /// `samples` has getBatchSize() sample numbers. Any number of threads may do
+  /// Writes a device's part of an input of a run into its block at `target`;
+  /// `samples` has getRunSize() sample numbers. Any number of threads may do
   /// so. Errors: ValueOutOfRange, those of reading.
   Status fill(size_t input, const layout::Mesh &mesh, int64_t device,
               std::span<const int64_t> samples, std::byte *target) const;
@@ -90,7 +95,8 @@ private:
 
   std::vector<Source> sources;
   int64_t numSamples = 0;
-  int64_t batchSize = 0;
+  int64_t runSize = 0;
+  int64_t numParts = 1;
 };
 
 /// Whether the data block of a program has files to evaluate on.

@@ -17,7 +17,7 @@ using Clock = std::chrono::steady_clock;
 Prefetch::Prefetch(const Dataset &dataset, DeviceSet &devices, int64_t first,
                    int64_t end, Order order)
     : dataset(dataset), devices(devices), end(end), order(std::move(order)),
-      samples(size_t(dataset.getBatchSize())), next(first) {
+      samples(size_t(dataset.getRunSize())), next(first) {
   if (first >= end)
     return;
   const int64_t numDevices = devices.getExecutable().mesh.getNumDevices();
@@ -48,7 +48,7 @@ Prefetch::~Prefetch() {
     thread.join();
 }
 
-Status Prefetch::readBatch(int64_t number) {
+Status Prefetch::readRun(int64_t number) {
   order(number, samples);
   for (Block &block : blocks) {
     Status filled = dataset.fill(block.input, devices.getExecutable().mesh,
@@ -66,9 +66,9 @@ void Prefetch::read() {
     lock.unlock();
     Status done = Status::success();
     try {
-      done = readBatch(number);
+      done = readRun(number);
     } catch (const std::exception &) {
-      // It would end the process; who waits for the batch says what it is.
+      // It would end the process; who waits for it says what it is.
       done = getCaughtError();
     }
     lock.lock();

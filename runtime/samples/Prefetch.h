@@ -11,29 +11,29 @@
 
 namespace meshc::runtime {
 
-/// Feeds one batch after the other. A thread reads and converts the blocks of
-/// this process's devices for the next batch while the program runs on the one
+/// Feeds one run after the other. A thread reads and converts the blocks of
+/// this process's devices for the next run while a program runs on those
 /// before; what is left to do between two runs is to copy them.
 ///
 ///   feed(0)  run 0         feed(1)  run 1
-///            reads batch 1          reads batch 2
+///            reads those of 1       reads those of 2
 class Prefetch {
 public:
-  /// Gives the samples of batch `number`, as many as a batch has.
+  /// Gives the samples of run `number`, as many as a run takes.
   using Order = std::function<void(int64_t number, std::span<int64_t> samples)>;
 
-  /// Batches [first, end) of the inputs; both have to stay. Reading begins at
-  /// once.
+  /// Runs [first, end) of a program that has the inputs; both have to stay.
+  /// Reading begins at once.
   Prefetch(const Dataset &dataset, DeviceSet &devices, int64_t first,
            int64_t end, Order order);
   ~Prefetch();
   Prefetch(const Prefetch &) = delete;
   Prefetch &operator=(const Prefetch &) = delete;
 
-  /// Writes the next batch into the devices. Errors: as of Dataset::fill.
+  /// Writes what the next run takes into the devices. Errors: as of
+  /// Dataset::fill.
   Status feed();
-  /// For how long the last feed() has waited for the batch; 0 where it was
-  /// there.
+  /// For how long the last feed() has waited for that; 0 where it was there.
   double getSecondsWaited() const { return secondsWaited; }
 
 private:
@@ -45,7 +45,7 @@ private:
   };
 
   void read();
-  Status readBatch(int64_t number);
+  Status readRun(int64_t number);
 
   const Dataset &dataset;
   DeviceSet &devices;
@@ -57,7 +57,7 @@ private:
 
   std::mutex mutex; // of what follows
   std::condition_variable changed;
-  int64_t next; ///< the batch that blocks have or get
+  int64_t next; ///< the run whose samples blocks have or get
   bool isReady = false, isStopped = false;
   Status status = Status::success(); ///< of reading it
   std::thread thread;

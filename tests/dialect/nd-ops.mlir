@@ -22,6 +22,7 @@ nd.precision fp16 {scale = 8.0 : f64, growth_steps = 100 : i64}
 // CHECK-NEXT: nd.variable parameter @normal : !a = #nd.random<normal, 0.000000e+00 : f64, 5.000000e-01 : f64>
 // CHECK-NEXT: nd.variable parameter @"block/uniform" : !a = #nd.random<uniform, -1.000000e+00 : f64, 1.000000e+00 : f64>
 // CHECK-NEXT: nd.variable state @count : !scalar_i64 = #nd.fill<7.000000e+00 : f64>
+// CHECK-NEXT: nd.variable in_step @"gradient of w" : !a = #nd.fill<0.000000e+00 : f64>
 // CHECK-NEXT: nd.data "x" over "a" = "idx"("train.gz", "test.gz")
 // CHECK-NEXT: nd.data "t" over "a" = "text"("a.txt", "") stride 7 units "chars"
 // CHECK-NEXT: nd.data "r" over "a" = "rows"("a.csv", "b.csv") columns ["u", "v"]
@@ -31,6 +32,7 @@ nd.variable parameter @w : !a = #nd.fill<1.5>
 nd.variable parameter @normal : !a = #nd.random<normal, 0.0, 0.5>
 nd.variable parameter @"block/uniform" : !a = #nd.random<uniform, -1.0, 1.0>
 nd.variable state @count : !nd.tensor<[], i64> = #nd.fill<7.0>
+nd.variable in_step @"gradient of w" : !a = #nd.fill<0.0>
 nd.data "x" over "a" = "idx"("train.gz", "test.gz")
 nd.data "t" over "a" = "text"("a.txt", "") stride 7 units "chars"
 nd.data "r" over "a" = "rows"("a.csv", "b.csv") columns ["u", "v"]
@@ -71,6 +73,8 @@ nd.program @update {
 // CHECK-NEXT:    %[[LONG:.*]] = nd.cast %{{.*}} : (!a_i32) -> !a_i64
 // CHECK-NEXT:    %[[SEEDS:.*]] = nd.fold_in %[[SEED]], %[[LONG]] : (!scalar_i64, !a_i64) -> !a_i64
 // CHECK-NEXT:    nd.random truncated_normal(0.000000e+00, 1.000000e+00) key 9 seed %[[SEEDS]] order ["c", "b"] : (!a_i64) -> !a_by_b_by_c
+// CHECK-NEXT:    %[[PART:.*]] = nd.input "part of the step" : !scalar_i32
+// CHECK-NEXT:    nd.random uniform(0.000000e+00, 1.000000e+00) key 9 seed %[[SEED]] part %[[PART]] of 4 along ["a"] order ["a"] : (!scalar_i64, !scalar_i32) -> !a
 nd.program @sources {
   %one = nd.constant(1.0 : f32) : !ab
   %three = nd.constant(-3 : i32) : !nd.tensor<[], i32>
@@ -83,6 +87,8 @@ nd.program @sources {
   %l = nd.cast %i : (!nd.tensor<["a"=2], i32>) -> !nd.tensor<["a"=2], i64>
   %seeds = nd.fold_in %seed, %l : (!nd.tensor<[], i64>, !nd.tensor<["a"=2], i64>) -> !nd.tensor<["a"=2], i64>
   %t = nd.random truncated_normal(0.0, 1.0) key 9 seed %seeds order ["c", "b"] : (!nd.tensor<["a"=2], i64>) -> !nd.tensor<["a"=2, "b"=3, "c"=5], f32>
+  %part = nd.input "part of the step" : !nd.tensor<[], i32>
+  %12 = nd.random uniform(0.0, 1.0) key 9 seed %seed part %part of 4 along ["a"] order ["a"] : (!nd.tensor<[], i64>, !nd.tensor<[], i32>) -> !a
 }
 
 // CHECK-LABEL: nd.program @dimensions

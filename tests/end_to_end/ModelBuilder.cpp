@@ -97,8 +97,10 @@ Value ModelBuilder::random(nd::Distribution distribution, Dims dims, Value seed,
                            Dims order) {
   return nd::RandomOp::create(
       builder, builder.getUnknownLoc(), getType(dims, builder.getF64Type()),
-      distribution, seed, key, llvm::APFloat(first), llvm::APFloat(second),
-      order.empty() ? mlir::ArrayAttr() : builder.getStrArrayAttr(order));
+      distribution, seed, mlir::Value(), key, llvm::APFloat(first),
+      llvm::APFloat(second),
+      order.empty() ? mlir::ArrayAttr() : builder.getStrArrayAttr(order),
+      /*parts=*/1, /*parted=*/mlir::ArrayAttr());
 }
 
 //===-- Operations --------------------------------------------------------===//

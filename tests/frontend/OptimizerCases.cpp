@@ -21,6 +21,17 @@ static std::string settings(const std::string &text) {
   return train("train { minimize loss steps 1 " + text + " }");
 }
 
+/// A spec whose steps have so many parts.
+static std::string parted(const std::string &head, const std::string &parts) {
+  return head +
+         "dim batch = 12\ndim in = 3\n"
+         "model m(x: f32[batch, in]) {\n  param w: f32[in] = ones\n"
+         "  output loss = sum(x * w)\n}\n"
+         "data over batch { x = npy(\"x.npy\") }\n"
+         "train { minimize loss steps 1 optimizer adam microbatches " +
+         parts + " }\n";
+}
+
 std::vector<Case> cases::getOptimizerCases() {
   return {
       // For which parameters.
@@ -76,6 +87,23 @@ std::vector<Case> cases::getOptimizerCases() {
        "all parameters are frozen", ""},
       {Code::WrongKind, settings("optimizer adam freeze <<w>>"),
        "expected the names of parameters", "write freeze \"encoder/*\""},
+      {Code::InvalidSetting, settings("optimizer adam <<microbatches>> 2"),
+       "without a data block", "data over batch"},
+      {Code::InvalidSetting, parted("", "<<0>>"), "a positive integer, found 0",
+       ""},
+      {Code::InvalidSetting, parted("", "<<3 / 2>>"),
+       "a positive integer, found 1.5", ""},
+      {Code::WrongParts, parted("", "<<5>>"),
+       "\"batch\" has 12 positions, which 5 parts do not divide",
+       "these do: 1, 2, 3, 4, 6, 12"},
+      {Code::WrongParts, parted("mesh a = 3\nlayout { batch -> a }\n", "<<3>>"),
+       "\"batch\" has 12 positions, 4 of them on each device, which 3 parts",
+       "these do: 1, 2, 4"},
+      {Code::WrongParts, parted("mesh a = 5\nlayout { batch -> a }\n", "<<2>>"),
+       "\"batch\" has 12 positions, 3 of them on each device but the last",
+       "these do: 1, 3"},
+      {Code::SizeNotInteger, "dim pairs = <<batch / 2>>\n" + parted("", "12"),
+       "dimension \"pairs\" has size 0.5", ""},
       {Code::InvalidSetting, settings("optimizer adam clip norm(<<0>>)"),
        "gradients are bounded by a positive number, found 0", ""},
       {Code::InvalidSetting, settings("optimizer adam clip value(<<-1>>)"),

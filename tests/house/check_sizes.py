@@ -23,7 +23,6 @@ LONGER = {
     "tests/emulation/Fibers.cpp": 650,
     "tests/emulation/Nccl.cpp": 850,
     "tests/emulation/NcclTest.cpp": 800,
-    "tests/frontend/CodesTest.cpp": 650,
     "tests/runtime/ExecutableTest.cpp": 750,
 }
 

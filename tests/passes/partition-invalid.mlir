@@ -37,15 +37,6 @@ nd.program @partial_input {
 
 // -----
 
-nd.mesh ["x"=2]
-nd.variable parameter @w : !nd.tensor<["a"=4], f32, <> partial sum over x> = #nd.fill<1.0>
-nd.program @partial_variable {
-  // expected-error @below {{'nd.read' op cannot be partial, found sharding<> partial sum over x}}
-  %w = nd.read @w : !nd.tensor<["a"=4], f32, <> partial sum over x>
-}
-
-// -----
-
 nd.mesh ["x"=2, "y"=3]
 nd.program @operands_split_otherwise {
   %a = nd.input "a" : !nd.tensor<["a"=4], f32, <"a"@x>>

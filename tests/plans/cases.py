@@ -18,6 +18,7 @@ CASES = {
     "mlp-gpus": [MLP, "--target", "cuda"],
     # One more collective, of 4 bytes.
     "clipped": ["tests/recipes/clipped.mesh"],
+    "accumulated": ["tests/recipes/accumulated.mesh"],
     # Windows, and what is computed of them, are not in memory.
     "windowed": ["bench/cliffs/windowed.mesh"],
     # Masks are drawn again in the backward phase, and none is kept.

@@ -65,6 +65,7 @@ OTHERS = [
     ["samples/convnet.mesh", "--mesh", "data=2,rows=3"],
     [cases.BLOCKS, "--precision", "bf16", "--machine", "v100"],
     [cases.MLP, "--mesh", "data=3,model=1", "--memory", "1GiB"],
+    ["tests/recipes/accumulated.mesh", "--machine", "h100"],
 ]
 SMALL_GPT = ["--mesh", "data=2,model=2", "--precision", "bf16", *[f"-D{name}={size}" for name, size in {
     "layers": 3, "batch": 4, "pos": 16, "d_model": 32, "heads": 4, "vocab": 64}.items()]]

@@ -104,7 +104,8 @@ Json PlanWriter::getSpec() const {
           {"files", std::move(files)}};
 }
 
-Json PlanWriter::getTotals() const {
+/// What a run of the program computes and sends.
+static Json getSums(const Plan &plan, const std::vector<Transfer> &transfers) {
   int64_t flops = 0, payload = 0, wire = 0, sent = 0;
   for (const Transfer &transfer : transfers)
     sent += plan.commands[size_t(transfer.collectives[0])].repeats;
@@ -115,10 +116,26 @@ Json PlanWriter::getTotals() const {
       wire += collective->wire_bytes * planned.repeats;
     }
   }
-  Json json = {{"flops_per_device", flops},
-               {"collective_payload_bytes", payload},
-               {"wire_bytes_per_device", wire},
-               {"transfers", sent}};
+  return {{"flops_per_device", flops},
+          {"collective_payload_bytes", payload},
+          {"wire_bytes_per_device", wire},
+          {"transfers", sent}};
+}
+
+/// Each part of a step but the last, and how many these are.
+static Json getFirstParts(const Plan &parts, const layout::Machine *machine) {
+  const std::vector<Transfer> transfers = findTransfers(parts);
+  Json json = getSums(parts, transfers);
+  json["runs"] = parts.getRuns();
+  if (machine && findUnpriced(parts, *machine).empty())
+    json["step_us"] = roundTime(StepTime(parts, transfers, *machine).stepUs);
+  return json;
+}
+
+Json PlanWriter::getTotals() const {
+  Json json = getSums(plan, transfers);
+  if (const exec::ProgramT *accumulate = findAccumulate(executable))
+    json["first_parts"] = getFirstParts(Plan(executable, *accumulate), machine);
   if (time) {
     json["step_us"] = roundTime(time->stepUs);
     json["compute_us"] = roundTime(time->computeUs);

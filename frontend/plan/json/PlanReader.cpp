@@ -229,6 +229,17 @@ static ReadPlan read(const json &object) {
   plan.stepUs = getTime(totals, "step_us");
   plan.computeUs = getTime(totals, "compute_us");
   plan.exposedUs = getTime(totals, "exposed_us");
+  if (totals.contains("first_parts")) {
+    const json &parts = totals.at("first_parts");
+    const int64_t runs = getCount(parts, "runs");
+    plan.flops += runs * getCount(parts, "flops_per_device");
+    plan.payload += runs * getCount(parts, "collective_payload_bytes");
+    plan.sent += runs * getCount(parts, "wire_bytes_per_device");
+    plan.transfers += runs * getCount(parts, "transfers");
+    if (const std::optional<double> us = getTime(parts, "step_us");
+        us && plan.stepUs)
+      *plan.stepUs += double(runs) * *us;
+  }
 
   const std::map<std::string, Names> names = getNames(object);
   plan.values = getValues(object.at("tensors"), names);

@@ -122,7 +122,13 @@ std::string PlanPrinter::print() {
     for (ValueRow &row : section.rows)
       table.addRow(std::move(row));
   }
-  text += table.render() + renderTotals(plan, gpu) +
+  text += table.render();
+  // In the order in which they run.
+  if (const exec::ProgramT *accumulate = findAccumulate(executable)) {
+    const Plan parts(executable, *accumulate);
+    text += renderTotals(parts, GpuUse(parts));
+  }
+  text += renderTotals(plan, gpu) +
           renderOverlap(plan, scopes, transfers,
                         options.top.value_or(numTransfers)) +
           renderMemory(plan, gpu, options.top.value_or(numAtPeak)) +

@@ -92,9 +92,8 @@ std::string plan::renderTotals(const Plan &plan, const GpuUse &gpu) {
       commands += planned.repeats;
     }
   }
-  const char *what =
-      plan.program->name == "step" ? "training step" : "evaluation";
-  std::string text = fmt::format("\neach {}, on each device\n", what);
+  std::string text =
+      fmt::format("\n{}, on each device\n", plan.describeProgram());
   std::string parts;
   for (const auto &[name, count] : flopsApart)
     parts += fmt::format("{}{} in {}", parts.empty() ? "" : ", ",

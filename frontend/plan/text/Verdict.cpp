@@ -115,8 +115,16 @@ std::string plan::renderVerdict(const Plan &plan, const EqualScopes &scopes,
                               getLine(plan, command.span.get()));
   }
   const StepTime time(plan, transfers, machine);
-  const char *what =
+  std::string what =
       plan.program->name == "step" ? "a training step" : "an evaluation";
+  if (const exec::ProgramT *accumulate = findAccumulate(plan.executable)) {
+    const Plan parts(plan.executable, *accumulate);
+    const double us = StepTime(parts, findTransfers(parts), machine).stepUs;
+    text += fmt::format("  {} takes {}, each of its first {} {}\n", what,
+                        formatTime(time.stepUs + double(parts.getRuns()) * us),
+                        formatCount(parts.getRuns(), "part"), formatTime(us));
+    what = "the last part";
+  }
   text += fmt::format("  {} takes {}: {} computing", what,
                       formatTime(time.stepUs), formatTime(time.computeUs));
   if (time.exposedUs > 0)
