@@ -87,6 +87,8 @@ static uint64_t addVariables(ModuleOp module, ExecTypes &types,
       auto entry = std::make_unique<exec::VariableT>();
       entry->name = buffer->name;
       entry->role = buffer->role;
+      if (nd::VariableOp mean = nd::findMean(module, variable.getSymName()))
+        entry->mean = mean.getSymName().str();
       entry->layout = types.getLayout(variable.getTensorType());
       entry->buffer = int(executable.buffers.size());
       entry->span =
@@ -161,6 +163,15 @@ static void addTraining(ModuleOp module, exec::ExecutableT &executable) {
     executable.training->steps = int64_t(training.getSteps());
     executable.training->optimizer = training.getOptimizer().str();
     executable.training->parts = int64_t(training.getParts());
+    if (std::optional<ArrayAttr> recomputed = training.getRecomputed())
+      for (auto unit : recomputed->getAsRange<nd::RecomputedAttr>()) {
+        auto entry = std::make_unique<exec::RecomputedT>();
+        entry->scope = unit.getScope().str();
+        entry->units = unit.getUnits();
+        entry->bytes = unit.getBytes();
+        entry->flops = unit.getFlops();
+        executable.training->recomputed.push_back(std::move(entry));
+      }
   }
   for (auto precision : module.getOps<nd::PrecisionOp>())
     if (executable.training && precision.getPrecision() != nd::Precision::F32)

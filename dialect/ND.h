@@ -205,6 +205,13 @@ ReduceKind fromLayout(layout::ReduceKind kind); // not None
 
 namespace meshc::nd {
 
+/// What the running mean of a parameter is called: a variable that is state,
+/// starts as the parameter, and is what evaluations read instead of it.
+inline constexpr llvm::StringLiteral meanScope = "ema";
+std::string getMeanName(llvm::StringRef parameter);
+/// The running mean of a parameter; null without one.
+VariableOp findMean(mlir::ModuleOp module, llvm::StringRef parameter);
+
 /// "sharding<"a"@x> partial sum over y", for messages.
 std::string toString(ShardingAttr sharding);
 /// Checks that `type` has a sharding and that its axes are axes of the mesh, or

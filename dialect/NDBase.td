@@ -136,6 +136,20 @@ def ND_RemarkAttr : EnumAttr<ND_Dialect, ND_RemarkKind, "remark"> {
 
 //===-- Attributes --------------------------------------------------------===//
 
+def ND_RecomputedAttr : ND_Attr<"Recomputed", "recomputed"> {
+  let summary = "What of a scope a training step computes again";
+  let description = [{
+    The scope without its iterations, how many units there are of it (iterations
+    or calls), and on each device the bytes that are not kept from the forward to
+    the backward phase and the operations of scalars that are computed twice.
+  }];
+  let parameters = (ins "::mlir::StringAttr":$scope, "int64_t":$units,
+                        "int64_t":$bytes, "int64_t":$flops);
+  let assemblyFormat = [{
+    `<` $scope `of` $units `saves` $bytes `for` $flops `>`
+  }];
+}
+
 def ND_DimAttr : ND_Attr<"Dim", "dim"> {
   let summary = "A named dimension and its global size";
   let description = [{

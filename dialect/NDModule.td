@@ -120,13 +120,18 @@ def ND_TrainingOp : ND_Declaration<"training"> {
     says of it, for messages. `steps` 0 means that epochs decide. Where a step is
     made of `parts`, the programs of the module compute one of them: inputs have
     the samples of a part, gradients and outputs of a step are the mean over all.
+    What is in a scope that fits a pattern of `recompute` is computed again in the
+    backward phase; `recomputed` is what that has come to.
 
     **Constraints**
     - (C1) there is a part at least.
   }];
   let arguments = (ins StrAttr:$minimize, StrAttr:$optimizer, I64Attr:$epochs,
                        I64Attr:$steps,
-                       DefaultValuedAttr<I64Attr, "1">:$parts);
+                       DefaultValuedAttr<I64Attr, "1">:$parts,
+                       OptionalAttr<StrArrayAttr>:$recompute,
+                       OptionalAttr<TypedArrayAttrBase<ND_RecomputedAttr,
+                           "what is computed again">>:$recomputed);
   let assemblyFormat = [{
     `minimize` $minimize `by` $optimizer `epochs` $epochs `steps` $steps
     attr-dict

@@ -326,6 +326,15 @@ int64_t meshc::nd::getRandomKey(StringRef name) {
   return int64_t(hash);
 }
 
+std::string meshc::nd::getMeanName(StringRef parameter) {
+  return (meanScope + "/" + parameter).str();
+}
+
+VariableOp meshc::nd::findMean(ModuleOp module, StringRef parameter) {
+  auto mean = module.lookupSymbol<VariableOp>(getMeanName(parameter));
+  return mean && mean.getRole() == VariableRole::State ? mean : VariableOp();
+}
+
 SmallVector<DimAttr> RandomOp::getCountedDims() {
   ArrayAttr order = getOrderAttr();
   if (!order)

@@ -209,6 +209,8 @@ struct TrainingSpec {
   int64_t epochs = 0;
   int64_t steps = 0; ///< 0: epochs decide
   int64_t parts = 1; ///< that a step is made of
+  /// Patterns of scopes that the backward phase computes again.
+  std::vector<std::string> recompute = {};
   Where minimizeWhere = {};
   /// Of parameters whose gradients are of another output than `minimize`.
   std::vector<ObjectiveSpec> others = {};
@@ -256,6 +258,9 @@ public:
   void setParts(int64_t number, std::set<std::string, std::less<>> dims);
   /// One more of these.
   void addParted(const std::string &dim);
+  /// The calls and loops of the model so far, without iterations, with those
+  /// around them: "layer/attn".
+  const std::set<std::string, std::less<>> &getScopes() const;
   /// Whether it is one of these, or has the size of one, as d' has that of d.
   bool isParted(std::string_view dim) const;
   void data(DataSpec data, const Where &where = MESHC_HERE);
@@ -317,6 +322,16 @@ public:
                 const Where &where = MESHC_HERE);
   /// Each element of a gradient lies in [-limit, limit].
   void clipValue(double limit);
+  /// Beside each parameter that is updated behind this there is its running
+  /// mean, decay * mean + (1 - decay) * parameter, which starts as the
+  /// parameter and which evaluations read.
+  void keepMeans(double decay);
+  /// Between these, what an optimizer's rate is made of; it is given out under
+  /// this name after each step, where it is a number of the step: a scalar of
+  /// floats. `parameter` is one that the optimizer is for.
+  void beginRate(const std::string &parameter, const std::string &optimizer);
+  void endRate(const std::string &name, Tensor rate,
+               const Where &where = MESHC_HERE);
   /// A parameter and its gradient, of the same type: in an iteration of the
   /// loops that the model declares it in, if there are.
   struct Update {

@@ -164,9 +164,15 @@ void BuilderState::finishTraining() {
   if (!failed && getParameters().empty())
     fail(Code::NothingToOptimize, trainingWhere,
          "the model to train has no parameters");
+  const llvm::SmallVector<llvm::StringRef> recomputed(
+      training->recompute.begin(), training->recompute.end());
   nd::TrainingOp::create(declarations, location, training->minimize,
                          training->optimizer, uint64_t(training->epochs),
-                         uint64_t(training->steps), uint64_t(training->parts));
+                         uint64_t(training->steps), uint64_t(training->parts),
+                         training->recompute.empty()
+                             ? mlir::ArrayAttr()
+                             : declarations.getStrArrayAttr(recomputed),
+                         /*recomputed=*/mlir::ArrayAttr());
 }
 
 /// Checks one binding of data against its input, and builds it.

@@ -28,6 +28,10 @@ Builder::ScopeId Builder::enterScope(const std::string &name,
   return state->openScope(name, name, where);
 }
 
+const std::set<std::string, std::less<>> &Builder::getScopes() const {
+  return state->modelScopes;
+}
+
 nd::OriginAttr BuilderState::getOriginOf(const std::string &name) const {
   return nd::OriginAttr::get(scopes.back().scope,
                              mlir::StringAttr::get(context, name));
@@ -43,6 +47,8 @@ Builder::ScopeId BuilderState::openScope(const std::string &name,
   declaring.push_back({inside(around.variables.scope), getLoopsOfVariables()});
   Scope scope;
   scope.scope = inside(around.scope);
+  if (!update)
+    modelScopes.insert(scope.scope.getText());
   scope.variables = {declaring.back().scope, around.variables.loops};
   scope.firstLoop = around.firstLoop;
   scope.number = declaring.size() - 1;

@@ -71,6 +71,8 @@ struct BuilderState {
   };
   std::vector<Loop> loops; ///< inner ones last
 
+  /// The calls and loops of the model: "layer/attn".
+  std::set<std::string, std::less<>> modelScopes;
   /// The parts of a training step, and the dims that have a part's positions.
   int64_t numParts = 1;
   std::set<std::string, std::less<>> parted;
@@ -161,6 +163,8 @@ struct BuilderState {
     Tensor gradient;         ///< in the loops
   };
   std::optional<Update> update;
+  /// Begins that of a parameter by an optimizer.
+  void openUpdate(const std::string &parameter, const std::string &optimizer);
   /// In the order in which they are declared.
   std::vector<std::string> getParameters() const;
   nd::ProgramOp updates; ///< null as long as nobody builds them
@@ -168,6 +172,11 @@ struct BuilderState {
   std::optional<mlir::Location> ofUpdates;
   Tensor gradientFactor;               ///< of all gradients; null: 1
   std::optional<double> gradientLimit; ///< of each element's size
+  std::optional<double> meanDecay;     ///< of the parameters' running means
+  /// Has the running mean of the parameter that is updated take up its `next`
+  /// value.
+  void writeMean(std::string_view parameter, mlir::Value next,
+                 const Where &where);
   /// The gradient of a parameter, of all iterations.
   Tensor readGradient(const std::string &parameter, const Where &where);
   /// Bounded as clipNorm and clipValue say.

@@ -70,6 +70,49 @@ void Builder::clipNorm(const std::vector<std::string> &parameters, double limit,
 
 void Builder::clipValue(double limit) { state->gradientLimit = limit; }
 
+void Builder::keepMeans(double decay) { state->meanDecay = decay; }
+
+void BuilderState::writeMean(std::string_view parameter, mlir::Value next,
+                             const Where &where) {
+  const std::string name = nd::getMeanName(parameter);
+  const nd::NamedTensorType type = update->parameter.getTensorType();
+  if (variables.contains(name)) {
+    fail(Code::DuplicateName, where,
+         fmt::format("the running mean \"{}\" is called like a variable of "
+                     "the model",
+                     name));
+    return;
+  }
+  const mlir::Location location =
+      withName(update->parameter.getLoc(),
+               meshc::getOrigin(update->parameter.getLoc(), parameter)
+                   .asState(nd::meanScope));
+  mlir::OpBuilder::InsertionGuard place(declarations);
+  declarations.setInsertionPointAfter(update->last);
+  // nd-build-init has it start as the parameter.
+  auto mean = nd::VariableOp::create(
+      declarations, location, name, nd::VariableRole::State, type,
+      mlir::FlatSymbolRefAttr::get(context, "init"));
+  variables[name] = mean;
+  update->last = mean;
+  const mlir::Location ofUpdate = getUpdateOf(mean);
+  auto number = [&](double value) {
+    return nd::ConstantOp::create(
+        operations, ofUpdate,
+        nd::NamedTensorType::get({}, type.getElementType()),
+        mlir::FloatAttr::get(type.getElementType(), value));
+  };
+  auto scale = [&](mlir::Value value, double factor) {
+    return nd::MulOp::create(operations, ofUpdate, type, value, number(factor));
+  };
+  mlir::Value before =
+      nd::ReadOp::create(operations, location, mlir::Type(type), name);
+  mlir::Value after =
+      nd::AddOp::create(operations, ofUpdate, type, scale(before, *meanDecay),
+                        scale(next, 1 - *meanDecay));
+  nd::WriteOp::create(operations, ofUpdate, name, after);
+}
+
 Tensor BuilderState::clip(Tensor gradient, const Where &where) {
   const ElementType element = gradient.getElementType();
   const std::vector<Dim> dims(gradient.getDims().begin(),
@@ -96,29 +139,51 @@ Tensor BuilderState::clip(Tensor gradient, const Where &where) {
   return gradient;
 }
 
+void BuilderState::openUpdate(const std::string &parameter,
+                              const std::string &optimizer) {
+  nd::VariableOp variable = variables.find(parameter)->second;
+  const nd::OriginAttr origin = meshc::getOrigin(variable.getLoc(), parameter);
+  const mlir::Location location =
+      withName(withPhase(variable.getLoc(), nd::Phase::Update),
+               origin.withKind(nd::OriginKind::Update));
+  const mlir::Location ofStep =
+      withName(withPhase(getLocation(trainingWhere), nd::Phase::Update),
+               optimizer, "step");
+  operations.setInsertionPointToEnd(&updates.getBody().front());
+  scopes.assign(1, Scope{});
+  declaring.clear();
+  declared.clear();
+  // A parameter's update is as large as a program may be.
+  firstNode = nodes.size();
+  update.emplace(Update{variable, variable, location, ofStep, Tensor()});
+}
+
+void Builder::beginRate(const std::string &parameter,
+                        const std::string &optimizer) {
+  state->openUpdate(parameter, optimizer);
+}
+
+void Builder::endRate(const std::string &name, Tensor rate,
+                      const Where &where) {
+  BuilderState &self = *state;
+  if (rate && rate.getDims().empty() && isFloat(rate.getElementType())) {
+    const Tensor narrow = rate.getElementType() == ElementType::F32
+                              ? rate
+                              : cast(rate, ElementType::F32, where);
+    nd::OutputOp::create(self.operations, self.update->ofStep, name,
+                         BuilderState::getValue(narrow));
+  }
+  self.update.reset();
+}
+
 Builder::Update Builder::beginUpdate(const std::string &parameter,
                                      const std::string &optimizer,
                                      const Where &where) {
   BuilderState &self = *state;
   const BuilderState::Declared &known =
       self.modelVariables.find(parameter)->second;
-  nd::VariableOp variable = self.variables.find(parameter)->second;
-  const nd::OriginAttr origin = meshc::getOrigin(variable.getLoc(), parameter);
-  const mlir::Location location =
-      withName(withPhase(variable.getLoc(), nd::Phase::Update),
-               origin.withKind(nd::OriginKind::Update));
-  const mlir::Location ofStep = withName(
-      withPhase(self.getLocation(self.trainingWhere), nd::Phase::Update),
-      optimizer, "step");
-  self.operations.setInsertionPointToEnd(&self.updates.getBody().front());
-  self.scopes.assign(1, BuilderState::Scope{});
-  self.declaring.clear();
-  self.declared.clear();
-  // A parameter's update is as large as a program may be.
-  self.firstNode = self.nodes.size();
-  self.update.emplace(
-      BuilderState::Update{variable, variable, location, ofStep, Tensor()});
-
+  self.openUpdate(parameter, optimizer);
+  nd::VariableOp variable = self.update->parameter;
   const ElementType element = known.value.getElementType();
   const std::vector<Dim> dims(known.value.getDims().begin(),
                               known.value.getDims().end());
@@ -169,6 +234,8 @@ void Builder::endUpdate(Tensor next, const Where &where) {
                 ? self.update->location
                 : self.getUpdateOf(self.variables.find(variable)->second),
             variable, value);
+        if (self.meanDecay && entry.role == nd::VariableRole::Parameter)
+          self.writeMean(variable, value, where);
       } else {
         self.failNeverSet(variable, entry.where);
       }

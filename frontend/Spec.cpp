@@ -159,6 +159,10 @@ static void parseOptions(const SpecOptions &options, SpecTrees &trees,
             addOption("--precision", *options.precision, sources, diagnostics))
       trees.precision =
           Parser(sources, *source, diagnostics).parseExpressionOption();
+  for (const std::string &pattern : options.recompute)
+    if (auto source = addOption("--recompute", pattern, sources, diagnostics))
+      trees.recompute.emplace_back(Span{*source, 0, uint32_t(pattern.size())},
+                                   sources.get(*source).getText());
 }
 
 mlir::OwningOpRef<mlir::ModuleOp>

@@ -30,6 +30,8 @@ struct SpecOptions {
   /// `--precision bf16` replaces the precision of the training recipe, and
   /// gives one to a spec without a recipe.
   std::optional<std::string> precision = std::nullopt;
+  /// `--recompute "layer/*"` replaces what the training recipe says of that.
+  std::vector<std::string> recompute = {};
 };
 
 /// Parses, checks and elaborates a spec. The result holds nd.mesh, nd.dim,

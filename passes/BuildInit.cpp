@@ -70,6 +70,12 @@ struct BuildInit : meshc::impl::BuildInitBase<BuildInit> {
           variable.getRole() != VariableRole::InStep)
         WriteOp::create(builder, variable.getLoc(), variable.getSymName(),
                         buildInitial(builder, variable, seed));
+    // A running mean starts as what it is of.
+    builder.setInsertionPointToEnd(&program.getBody().front());
+    for (auto write : SmallVector<WriteOp>(program.getOps<WriteOp>()))
+      if (VariableOp mean = findMean(module, write.getVariable()))
+        WriteOp::create(builder, mean.getLoc(), mean.getSymName(),
+                        write.getValue());
   }
 };
 } // namespace

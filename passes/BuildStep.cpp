@@ -80,10 +80,12 @@ private:
     DenseSet<Operation *> needed;
     for (Operation &op : llvm::reverse(update.getBody().front())) {
       auto write = dyn_cast<WriteOp>(op);
-      if (write ? !unchanged.contains(write.getVariable())
-                : llvm::any_of(op.getUsers(), [&](Operation *user) {
-                    return needed.contains(user);
-                  }))
+      if (isa<OutputOp>(op)) // a number of the step
+        needed.insert(&op);
+      else if (write ? !unchanged.contains(write.getVariable())
+                     : llvm::any_of(op.getUsers(), [&](Operation *user) {
+                         return needed.contains(user);
+                       }))
         needed.insert(&op);
     }
     return needed;
@@ -201,6 +203,15 @@ static void giveOutState(ProgramOp program) {
       write.erase();
 }
 
+/// Has `program` read the running means of parameters instead of these, where
+/// there are such.
+static void readMeans(ProgramOp program) {
+  auto module = program->getParentOfType<ModuleOp>();
+  for (auto read : program.getOps<ReadOp>())
+    if (VariableOp mean = findMean(module, read.getVariable()))
+      read.setVariable(mean.getSymName());
+}
+
 namespace {
 struct BuildStep : meshc::impl::BuildStepBase<BuildStep> {
   using BuildStepBase::BuildStepBase;
@@ -236,6 +247,9 @@ struct BuildStep : meshc::impl::BuildStepBase<BuildStep> {
       if (auto program = module.lookupSymbol<ProgramOp>(name))
         giveOutState(program);
     forward.setSymName("eval");
+    for (StringRef name : {"eval", "gradient"})
+      if (auto program = module.lookupSymbol<ProgramOp>(name))
+        readMeans(program);
   }
 };
 } // namespace

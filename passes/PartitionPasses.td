@@ -288,4 +288,54 @@ def RecomputeResiduals : Pass<"spmd-recompute-residuals", "::mlir::ModuleOp"> {
   let dependentDialects = ["::meshc::spmd::SPMDDialect"];
 }
 
+def RecomputeScopes : Pass<"spmd-recompute-scopes", "::mlir::ModuleOp"> {
+  let summary = "Has the backward phase compute again the scopes that it is asked to";
+  let description = [{
+    `recompute` of nd.training names calls and loops. A unit is one call, or one
+    iteration of a loop, the outermost one that fits. Of a unit these stay in memory
+    for the backward phase: what it reads of elsewhere, what is read elsewhere in the
+    forward phase, and what collectives gave it, except for what they gathered, which
+    is larger than what it is gathered of. All else that the backward phase reads of it
+    is computed again, products too, in front of the first reader, in the phase
+    `backward`: the same operations on the same operands, so that the bits are the
+    same (Chen et al. 2016, "Training deep nets with sublinear memory cost"). So the
+    memory of units is that of their inputs and of one unit at a time.
+
+    `recomputed` of nd.training says what it has come to, for each scope.
+
+    Needs:  spmd-recompute-residuals: what is kept is kept.
+    Leaves: @step and @accumulate that keep less.
+
+    Before:
+    ```mlir
+    #whole = affine_map<(d0) -> (d0)>
+    nd.training minimize "loss" by "sgd" epochs 1 steps 0 {recompute = ["layer"]}
+    spmd.program @step {
+      %x = spmd.input "x" of !nd.tensor<["a"=3], f32, <>> : tensor<3xf32>
+      %empty = tensor.empty() : tensor<3xf32>
+      %h = linalg.generic {indexing_maps = [#whole, #whole],
+          iterator_types = ["parallel"]}
+          ins(%x : tensor<3xf32>) outs(%empty : tensor<3xf32>) {
+      ^bb0(%element: f32, %out: f32):
+        %value = math.tanh %element : f32
+        linalg.yield %value : f32
+      } -> tensor<3xf32> loc(fused<#nd.origin<"layer"[0]/"h">>[unknown])
+      %g = linalg.generic {indexing_maps = [#whole, #whole],
+          iterator_types = ["parallel"]}
+          ins(%h : tensor<3xf32>) outs(%empty : tensor<3xf32>) {
+      ^bb0(%element: f32, %out: f32):
+        %value = arith.negf %element : f32
+        linalg.yield %value : f32
+      } -> tensor<3xf32> loc(fused<#nd.origin<backward "g">>[unknown])
+      spmd.output "g" of !nd.tensor<["a"=3], f32, <>>, %g : tensor<3xf32>
+    }
+    ```
+    After, beside the program in which `%g` reads a copy of `%h` in front of it:
+    ```mlir
+    nd.training minimize "loss" by "sgd" epochs 1 steps 0 {recompute = ["layer"], recomputed = [#nd.recomputed<"layer" of 1 saves 12 for 3>]}
+    ```
+  }];
+  let dependentDialects = ["::meshc::spmd::SPMDDialect"];
+}
+
 #endif

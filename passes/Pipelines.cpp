@@ -35,6 +35,7 @@ void meshc::buildPartitionPipeline(OpPassManager &manager) {
   manager.addPass(createFuseArithmetic()); // what is rounded as one operation
   // Last: CSE would make one of what is computed twice.
   manager.addPass(createRecomputeResiduals()); // what backward need not keep
+  manager.addPass(createRecomputeScopes());    // and what it is not to keep
 }
 
 void meshc::registerPipelines() {

@@ -3,6 +3,7 @@
 #include "codegen/ExecTypes.h"
 #include "codegen/exec/Exec.h"
 #include "codegen/kernels/StructuredOps.h"
+#include "dialect/Again.h"
 #include "dialect/Locations.h"
 
 #include <queue>
@@ -314,10 +315,28 @@ FusionGraph::getCandidates(ArrayRef<unsigned> added) {
   return candidates;
 }
 
+/// Whether a result of a node is of the forward phase.
+static bool isForward(const FusionGraph::Node &node) {
+  return llvm::any_of(node.results, [](Value result) {
+    return meshc::getPhase(meshc::steps::getValueLoc(result)) ==
+           meshc::nd::Phase::Forward;
+  });
+}
+
+/// Whether a node has what the backward phase is to compute again.
+static bool isComputedAgain(const FusionGraph::Node &node) {
+  return llvm::any_of(node.ops, [](Operation *op) {
+    return op->hasAttr(meshc::againAttrName);
+  });
+}
+
 bool FusionGraph::tryMerge(unsigned first, unsigned second) {
   const Node &one = nodes[first], &other = nodes[second];
   // What is known without looking at operations comes first.
   if (one.ops.size() + other.ops.size() > maxOps)
+    return false;
+  if (computesAgain && isForward(one) != isForward(other) &&
+      (isComputedAgain(one) || isComputedAgain(other)))
     return false;
   Node merged;
   auto isInside = [&](Value value) {
@@ -403,6 +422,7 @@ void FusionGraph::finish() {
 }
 
 void FusionGraph::fuse() {
+  computesAgain = llvm::any_of(nodes, isComputedAgain);
   for (bool scalarsToo : {false, true}) {
     mergesScalars = scalarsToo;
     std::vector<unsigned> added;
@@ -429,14 +449,6 @@ void FusionGraph::fuse() {
 static bool startsAtOnce(const FusionGraph::Node &node) {
   return isa<meshc::spmd::AllReduceOp, meshc::spmd::ReduceScatterOp>(
       node.ops[0]);
-}
-
-/// Whether a result of a node is of the forward phase.
-static bool isForward(const FusionGraph::Node &node) {
-  return llvm::any_of(node.results, [](Value result) {
-    return meshc::getPhase(meshc::steps::getValueLoc(result)) ==
-           meshc::nd::Phase::Forward;
-  });
 }
 
 /// Lists the nodes, of those that may come next the one with the least key

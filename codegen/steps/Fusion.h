@@ -126,6 +126,8 @@ private:
   std::vector<llvm::SmallVector<unsigned>> readersOf;
   /// Whether kernels that compute numbers from numbers are merged, too.
   bool mergesScalars = false;
+  bool computesAgain =
+      false; ///< something of the forward phase, as it is asked to
   int64_t numPairs = 0;
 };
 

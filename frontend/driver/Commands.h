@@ -25,6 +25,7 @@ inline constexpr uint64_t defaultCacheBytes = uint64_t(256) << 20;
 struct SpecArguments {
   std::string path;
   std::vector<std::string> defines;     ///< NAME=VALUE
+  std::vector<std::string> recompute;   ///< patterns of scopes
   std::optional<std::string> mesh;      ///< data=4,model=2
   std::optional<std::string> layout;    ///< batch=data+model,hidden=...
   std::optional<std::string> precision; ///< f32, bf16 or fp16

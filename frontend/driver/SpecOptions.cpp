@@ -37,6 +37,12 @@ CLI::Option *meshc::driver::addSpecOptions(CLI::App *command,
                    "floats to compute in instead of the spec's: f32, bf16 or "
                    "fp16")
       ->needs(path);
+  addRepeated(
+      command, "--recompute", spec.recompute,
+      "calls or loops to compute again in the backward phase instead of "
+      "what the spec says: --recompute 'layer/*'")
+      ->type_name("SCOPE")
+      ->needs(path);
   addRepeated(command, "-D", spec.defines,
               "dimension or number instead of the spec's: -D hidden=64")
       ->type_name("NAME=VALUE")

@@ -75,6 +75,7 @@ bool SpecSession::elaborate() {
   options.mesh = arguments.mesh;
   options.layout = arguments.layout;
   options.precision = arguments.precision;
+  options.recompute = arguments.recompute;
   module = frontend::compileSpec(options, context, sources, diagnostics);
   if (!module)
     return false;

@@ -91,6 +91,9 @@ void Elaborator::run() {
     buildData(*data);
   if (train)
     buildTraining(*train);
+  else if (!trees.recompute.empty())
+    error(Code::UnknownScope, trees.recompute.front().span,
+          "the spec has no train block, whose step would compute that again");
   if (trees.precision)
     setPrecision(*trees.precision);
   if (mustStop())

@@ -45,7 +45,8 @@ struct SpecTrees {
   std::vector<ast::Definition> overrides;
   std::optional<std::vector<ast::Definition>> mesh;
   std::optional<std::vector<ast::LayoutRule>> layout;
-  ast::ExprPtr precision; ///< null: the spec's
+  ast::ExprPtr precision;                 ///< null: the spec's
+  std::vector<ast::StringExpr> recompute; ///< empty: as the spec says
 };
 
 class Elaborator {
@@ -244,7 +245,7 @@ private:
   void setPrecision(const ast::Expr &expr);
   std::optional<int64_t> getCount(const ast::Setting &setting);
 
-  // Steps of parts (Parts.cpp).
+  // Steps of parts (StepRecipe.cpp).
   /// Where a training step is made of parts, gives the dim that counts samples,
   /// and all that is made of its size, the size that it has in a part.
   void findParts(const ast::Train *train, const ast::Data *data);
@@ -266,8 +267,8 @@ private:
   /// several times.
   struct Recipe {
     std::vector<Optimizer> optimizers;
-    std::vector<const ast::Setting *> minimized, frozen;
-    const ast::Setting *clip = nullptr;
+    std::vector<const ast::Setting *> minimized, frozen, recomputed;
+    const ast::Setting *clip = nullptr, *means = nullptr;
   };
   /// The optimizer that a setting calls; nothing after an error.
   std::optional<Optimizer> getOptimizer(const ast::Setting &setting);
@@ -291,6 +292,14 @@ private:
   /// Elaborates the optimizers of all parameters that are not frozen.
   void buildUpdates(const Recipe &recipe);
   void buildUpdate(const Optimizer &optimizer, const std::string &parameter);
+  /// Gives out what a schedule makes of the rate of an optimizer, as "adam/lr".
+  void buildRate(const Optimizer &optimizer, const std::string &parameter,
+                 std::string_view name);
+  /// The scopes of which parts are computed again; nothing after an error.
+  std::optional<std::vector<std::string>>
+  getRecomputed(const std::vector<const ast::Setting *> &lines);
+  /// Keeps running means of the parameters; false after an error.
+  bool buildMeans(const ast::Setting &means);
   /// Bounds the gradients of these parameters.
   void buildClip(const ast::Setting &clip,
                  const std::vector<std::string> &parameters);

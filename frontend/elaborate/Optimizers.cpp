@@ -238,14 +238,51 @@ void Elaborator::buildUpdates(const Recipe &recipe) {
       parameters.push_back(parameter);
     buildClip(*recipe.clip, parameters);
   }
+  if (recipe.means && !buildMeans(*recipe.means))
+    return;
   const Value around = std::exchange(training, true);
+  std::map<const Optimizer *, std::string> rates;
+  std::map<std::string_view, int> numbers;
   for (const auto &[parameter, optimizer] : updates) {
     if (diagnostics.hasErrors() || mustStop())
       break;
+    if (!rates.contains(optimizer)) {
+      const std::string_view called = optimizer->call->callee.text;
+      const int number = ++numbers[called];
+      std::string name = fmt::format("{}/lr", called);
+      if (number > 1)
+        name += fmt::format("/{}", number);
+      buildRate(*optimizer, parameter, rates[optimizer] = name);
+    }
     buildUpdate(*optimizer, parameter);
   }
   updated.reset();
   training = around;
+}
+
+void Elaborator::buildRate(const Optimizer &optimizer,
+                           const std::string &parameter,
+                           std::string_view name) {
+  const ast::CallExpr &call = *optimizer.call;
+  const auto given =
+      std::ranges::find_if(call.arguments, [](const ast::Argument &argument) {
+        return argument.name && argument.name->text == "lr";
+      });
+  // What the compiler knows is told with the recipe.
+  if (given == call.arguments.end() || isKnown(*given->value))
+    return;
+  const Where where = getWhere(given->value->span);
+  builder.beginRate(parameter, std::string(call.callee.text));
+  Frame top;
+  frame = &top;
+  updated = parameter;
+  updatedElement = ElementType::F32;
+  numSteps = 0;
+  const Value value = evaluate(*given->value);
+  const auto *rate = std::get_if<Tensor>(&value);
+  builder.endRate(std::string(name), rate ? *rate : Tensor(), where);
+  reportBuildErrors({});
+  frame = nullptr;
 }
 
 void Elaborator::buildUpdate(const Optimizer &optimizer,
@@ -272,6 +309,23 @@ void Elaborator::buildUpdate(const Optimizer &optimizer,
   builder.endUpdate(next, where);
   reportBuildErrors({});
   frame = nullptr;
+}
+
+/// ema 0.999
+bool Elaborator::buildMeans(const ast::Setting &means) {
+  std::optional<Number> decay = evaluateNumber(*means.value, "\"ema\"");
+  if (!decay)
+    return false;
+  const double number = decay->toDouble();
+  if (number > 0 && number < 1 && float(number) < 1) {
+    builder.keepMeans(number);
+    return true;
+  }
+  error(Code::InvalidSetting, means.value->span,
+        fmt::format("what a running mean keeps of itself is between 0 and 1, "
+                    "found {}",
+                    toString(*decay)));
+  return false;
 }
 
 /// clip norm(1), clip value(0.5)

@@ -23,13 +23,14 @@ void Elaborator::buildTraining(const ast::Train &train) {
     auto [first, isFirst] = seen.try_emplace(name, setting.name.span);
     const bool isForSome =
         name == "minimize" || name == "optimizer" || name == "freeze";
+    const bool isRepeated = isForSome || name == "recompute";
     if (!setting.patterns.empty() && !isForSome) {
       error(Code::InvalidSetting, setting.patterns.front().span,
             fmt::format("\"{}\" is said for all parameters", name));
       isValid = false;
       continue;
     }
-    if (!isFirst && !isForSome) {
+    if (!isFirst && !isRepeated) {
       error(Code::DuplicateName, setting.name.span,
             fmt::format("\"{}\" is set twice", name))
           .alsoAt(first->second, "the first");
@@ -55,6 +56,10 @@ void Elaborator::buildTraining(const ast::Train &train) {
       recipe.frozen.push_back(&setting);
     } else if (name == "clip") {
       recipe.clip = &setting;
+    } else if (name == "recompute") {
+      recipe.recomputed.push_back(&setting);
+    } else if (name == "ema") {
+      recipe.means = &setting;
     } else if (name == "microbatches") {
       spec.parts = parts.number; // see findParts
     } else if (name == "epochs" || name == "steps") {
@@ -65,9 +70,9 @@ void Elaborator::buildTraining(const ast::Train &train) {
       if (!trees.precision) // the command line's counts
         setPrecision(*setting.value);
     } else {
-      static const std::string names[] = {"minimize", "optimizer",   "epochs",
-                                          "steps",    "precision",   "freeze",
-                                          "clip",     "microbatches"};
+      static const std::string names[] = {
+          "minimize", "optimizer", "epochs",       "steps", "precision",
+          "freeze",   "clip",      "microbatches", "ema",   "recompute"};
       error(Code::UnknownSetting, setting.name.span,
             fmt::format("a train block has no setting \"{}\"", name))
           .didYouMean(layout::findNearest(name, names));
@@ -82,8 +87,8 @@ void Elaborator::buildTraining(const ast::Train &train) {
   }
   // Gradients need no recipe.
   bool isRecipe = false;
-  for (std::string_view name :
-       {"optimizer", "epochs", "steps", "freeze", "clip", "microbatches"})
+  for (std::string_view name : {"optimizer", "epochs", "steps", "freeze",
+                                "clip", "microbatches", "ema"})
     isRecipe |= seen.contains(name);
   if (isRecipe && !seen.contains("optimizer")) {
     error(Code::UnknownOptimizer, train.keyword,
@@ -107,6 +112,8 @@ void Elaborator::buildTraining(const ast::Train &train) {
   spec.minimize = std::string(getOutput(first));
   spec.minimizeWhere = getWhere(first.value->span);
   // What becomes of parameters is said of a model that there is.
+  if (auto scopes = getRecomputed(recipe.recomputed))
+    spec.recompute = std::move(*scopes);
   const bool hasParameters = !diagnostics.hasErrors();
   if (hasParameters)
     spec.others = getObjectives(recipe);

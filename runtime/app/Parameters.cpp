@@ -25,11 +25,14 @@ bool runtime::hasOtherNames(const std::string &path) {
 
 Result<std::unique_ptr<ParameterSource>>
 runtime::openSource(const std::string &path, const NameMap *map,
-                    std::span<const exec::VariableT *const> parameters) {
+                    std::span<const exec::VariableT *const> parameters,
+                    bool isOfStep) {
   if (hasOtherNames(path))
     return WeightParameters::open(path, map, parameters);
-  return isCheckpoint(path) ? CheckpointParameters::open(path)
-                            : openParameterSource(path);
+  if (!isCheckpoint(path))
+    return openParameterSource(path);
+  return CheckpointParameters::open(
+      path, isOfStep ? std::span<const exec::VariableT *const>() : parameters);
 }
 
 Result<std::optional<NameMap>> runtime::openNames(const std::string &path) {
@@ -119,8 +122,9 @@ Result<Parameters> Parameters::open(const Session &session,
     Result<std::optional<NameMap>> map = openNames(request.names);
     if (!map)
       return map.getError();
-    Result<std::unique_ptr<ParameterSource>> from = openSource(
-        request.from, *map ? &**map : nullptr, session.getParameters());
+    Result<std::unique_ptr<ParameterSource>> from =
+        openSource(request.from, *map ? &**map : nullptr,
+                   session.getParameters(), request.isOfStep);
     if (!from)
       return from.getError();
     result.from = std::move(*from);
@@ -143,7 +147,11 @@ Result<Parameters> Parameters::open(const Session &session,
                          entry->element, entry->shape, entry->place);
       if (!ready)
         return ready.getError();
-      result.settings.push_back({parameter, source, entry});
+      const exec::VariableT *mean = nullptr;
+      for (const auto &variable : session.getExecutable().data.variables)
+        if (!parameter->mean.empty() && variable->name == parameter->mean)
+          mean = variable.get();
+      result.settings.push_back({parameter, mean, source, entry});
       break; // what is given by name comes first
     }
   return result;
@@ -158,10 +166,11 @@ std::vector<std::string> Parameters::getFiles() const {
   return paths;
 }
 
-Status Parameters::setOne(Session &session, const Setting &setting) {
+Status Parameters::setOne(Session &session, const Setting &setting,
+                          const exec::VariableT &variable) {
   DeviceSet &devices = session.getDevices();
   const layout::Mesh &mesh = session.getExecutable().mesh;
-  const exec::TensorLayoutT &layout = *setting.parameter->layout;
+  const exec::TensorLayoutT &layout = *variable.layout;
   const auto bytes =
       uint64_t(getLocalElements(layout) * getElementBytes(layout.element));
   Status status = Status::success();
@@ -172,7 +181,7 @@ Status Parameters::setOne(Session &session, const Setting &setting) {
     auto fill = [&](std::byte *block) {
       filled = setting.source->readBlock(*setting.entry, placement, block);
     };
-    status = devices.write(device, setting.parameter->buffer, bytes, fill);
+    status = devices.write(device, variable.buffer, bytes, fill);
     if (status)
       status = filled;
   }
@@ -205,7 +214,9 @@ Status Parameters::set(Session &session) const {
   uint64_t bytes = 0;
   ByteProgress progress("parameters");
   for (size_t i = 0; i < settings.size() && status; ++i) {
-    status = setOne(session, settings[i]);
+    status = setOne(session, settings[i], *settings[i].parameter);
+    if (status && settings[i].mean)
+      status = setOne(session, settings[i], *settings[i].mean);
     bytes += getGlobalBytes(*settings[i].parameter->layout);
     if (session.isFirst())
       progress.show(bytes, allBytes);

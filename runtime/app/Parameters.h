@@ -22,6 +22,8 @@ struct ParameterRequest {
   std::vector<NamedFile> files; ///< instead of what `from` has
   bool drawsMissing = false;    ///< the others start as in a training
   int64_t seed = 0;             ///< of these
+  /// Those of a training step, where evaluations have running means.
+  bool isOfStep = false;
 };
 
 /// The parameters of an evaluation, found but not read.
@@ -46,11 +48,13 @@ private:
   /// A parameter and what it is set from.
   struct Setting {
     const exec::VariableT *parameter;
+    const exec::VariableT *mean; ///< that is set likewise; null: none
     const ParameterSource *source;
     const ParameterSource::Entry *entry;
   };
 
-  static Status setOne(Session &session, const Setting &setting);
+  static Status setOne(Session &session, const Setting &setting,
+                       const exec::VariableT &variable);
   Status compareRanks(Session &session) const;
 
   std::unique_ptr<ParameterSource> from, files; ///< null: nothing is given
@@ -61,12 +65,14 @@ private:
 /// Whether --from names safetensors files, whose names a map may translate.
 bool hasOtherNames(const std::string &path);
 
-/// Opens what --from names: a checkpoint, safetensors files under the names of
-/// a map, which is null for others, or a folder of .npy files. Errors: those of
-/// the sources.
+/// Opens what --from names: a checkpoint, with the running means of those
+/// parameters that have one unless `isOfStep`, safetensors files under the
+/// names of a map, which is null for others, or a folder of .npy files. Errors:
+/// those of the sources.
 Result<std::unique_ptr<ParameterSource>>
 openSource(const std::string &path, const NameMap *map,
-           std::span<const exec::VariableT *const> parameters);
+           std::span<const exec::VariableT *const> parameters,
+           bool isOfStep = false);
 
 /// The map of a path; none without one. Errors: as of readNameMap.
 Result<std::optional<NameMap>> openNames(const std::string &path);

@@ -355,7 +355,9 @@ Status runtime::predict(Session &session, const PredictionRequest &request) {
   }
   if (!ready)
     return ready;
-  Result<Parameters> parameters = Parameters::open(session, request.parameters);
+  ParameterRequest given = request.parameters;
+  given.isOfStep = request.isTraining;
+  Result<Parameters> parameters = Parameters::open(session, given);
   if (!parameters)
     return parameters.getError();
   std::vector<std::string> read = parameters->getFiles();

@@ -16,8 +16,16 @@ bool runtime::isCheckpoint(const std::string &path) {
   return steps && !steps->empty();
 }
 
-CheckpointParameters::CheckpointParameters(Checkpoint opened)
+CheckpointParameters::CheckpointParameters(
+    Checkpoint opened, std::span<const exec::VariableT *const> parameters)
     : checkpoint(std::move(opened)) {
+  for (const exec::VariableT *parameter : parameters) {
+    const StoredTensor *own = checkpoint.getManifest().find(parameter->name);
+    const StoredTensor *mean = checkpoint.getManifest().find(parameter->mean);
+    if (own && mean && mean->getSizes() == own->getSizes() &&
+        mean->element == own->element)
+      means[parameter->name] = mean;
+  }
   for (const StoredTensor &tensor : checkpoint.getManifest().tensors)
     if (isOfModel(tensor.role))
       entries.push_back({tensor.name, tensor.element, tensor.getSizes(),
@@ -26,12 +34,13 @@ CheckpointParameters::CheckpointParameters(Checkpoint opened)
 }
 
 Result<std::unique_ptr<ParameterSource>>
-CheckpointParameters::open(const std::string &path) {
+CheckpointParameters::open(const std::string &path,
+                           std::span<const exec::VariableT *const> parameters) {
   Result<Checkpoint> checkpoint = Checkpoint::open(path);
   if (!checkpoint)
     return checkpoint.getError();
   return std::unique_ptr<ParameterSource>(
-      new CheckpointParameters(std::move(*checkpoint)));
+      new CheckpointParameters(std::move(*checkpoint), parameters));
 }
 
 std::vector<std::string> CheckpointParameters::getFiles() const {
@@ -45,7 +54,10 @@ std::vector<std::string> CheckpointParameters::getFiles() const {
 Status CheckpointParameters::readBlock(const Entry &entry,
                                        const Placement &placement,
                                        std::byte *target) const {
-  return checkpoint.readBlock(*checkpoint.getManifest().find(entry.name),
+  const auto mean = means.find(entry.name);
+  return checkpoint.readBlock(mean == means.end()
+                                  ? *checkpoint.getManifest().find(entry.name)
+                                  : *mean->second,
                               placement, target);
 }
 

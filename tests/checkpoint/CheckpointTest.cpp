@@ -117,7 +117,7 @@ TEST(CheckpointTest, parameters_are_a_source_of_blocks) {
     EXPECT_TRUE(isCheckpoint(folder / "saved"));
     EXPECT_TRUE(isCheckpoint(folder / "saved/step-00000003"));
     EXPECT_FALSE(isCheckpoint(folder.path.string()));
-    auto source = CheckpointParameters::open(folder / "saved");
+    auto source = CheckpointParameters::open(folder / "saved", {});
     ASSERT_TRUE(source) << source.getError().message;
     for (const Place &other : places) {
       const Executable executable = makeStateProgram(other.mesh);

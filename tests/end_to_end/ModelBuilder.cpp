@@ -276,7 +276,9 @@ void ModelBuilder::train(StringRef minimize, StringRef optimizer,
                          std::map<std::string, double> hyper) {
   OpBuilder outside(program);
   nd::TrainingOp::create(outside, builder.getUnknownLoc(), minimize, optimizer,
-                         1, 0);
+                         1, 0,
+                         /*parts=*/1, /*recompute=*/mlir::ArrayAttr(),
+                         /*recomputed=*/mlir::ArrayAttr());
   UpdateBuilder::add(*model.module, optimizer, hyper);
 }
 

@@ -29,6 +29,7 @@ CASES = {
     "positions": ["tests/plans/positions.mesh"],
     "recurrent-calls": ["tests/plans/recurrent_calls.mesh"],
     "blocks": [BLOCKS],
+    "recomputed": [BLOCKS, "--recompute", "layer/*"],
     "blocks-bf16": [BLOCKS, "--precision", "bf16"],
     "blocks-gpus": [BLOCKS, "--target", "cuda"],
     "blocks-data": [BLOCKS, "--mesh", "data=8", "--layout", "batch=data"],

@@ -5,26 +5,14 @@ back what its parts have set of the model's state. What devices send does not gr
 
 Arguments: meshc, the repository, the folder of the emulated libraries."""
 
-import itertools
 import json
 import math
-import pathlib
-import random
-import subprocess
-import sys
 
-MESHC, ROOT, LIBRARIES = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3]
-sys.path[1:1] = [str(ROOT / "tests" / folder) for folder in ("plans", "ranks", "state")]
+import trainings
+from trainings import GPU, SPEC, STEPS
 
-# pylint: disable=wrong-import-position
-import compiler
-import npy
-import processes
-import tensors
+import tensors  # behind trainings, which says where it is  # pylint: disable=wrong-import-order
 
-SPEC = (pathlib.Path(__file__).parent / "parts.mesh").read_text(encoding="utf-8")
-SAMPLES, STEPS = 36, 6
-GPU = ("--target", "cuda", "--gpu", "host")
 # Flags of the compiler and of the program, GPUs, and the numbers of parts.
 PLACES = {
     "whole": ((), (), 0, (1, 2, 3, 4, 12)),
@@ -38,44 +26,12 @@ PLACES = {
 TOLERANCE = 2e-5
 
 
-class Test:
-    def __init__(self):
-        self.meshc = compiler.Compiler(MESHC, str(ROOT))
-        self.folder = pathlib.Path(self.meshc.folder.name)
-        self.numbers = itertools.count()
-        draws = random.Random(11)
-        for name, shape in (("x", (SAMPLES, 5)), ("target", (SAMPLES, 2))):
-            # Exact in 16 bits.
-            values = [draws.randint(-12, 12) / 8 for _ in range(math.prod(shape))]
-            npy.write(self.folder / f"{name}.npy", values, list(shape))
+class Test(trainings.Trainings):
+    def write_parts(self, parts, recipe="optimizer adam(lr = 0.02)", spec=SPEC):
+        return self.write(f"{recipe}\n  microbatches {parts}", spec)
 
-    def run(self, program, *arguments, gpus=0):
-        done = subprocess.run(
-            [str(word) for word in (program, *arguments)], capture_output=True, text=True,
-            check=False, timeout=300, env=processes.environment(
-                MESHC_CUDA_LIBRARIES=LIBRARIES, MESHC_EMULATION_DEVICES=str(gpus)))
-        assert done.returncode == 0, (program, arguments, done.stdout, done.stderr)
-        return done.stdout
-
-    def write(self, parts, recipe="optimizer adam(lr = 0.02)", spec=SPEC):
-        path = self.folder / f"spec-{next(self.numbers)}.mesh"
-        path.write_text(f"{spec}train {{\n  minimize loss\n  {recipe}\n"
-                        f"  microbatches {parts}\n}}\n", encoding="utf-8")
-        return path
-
-    def train(self, spec, place, steps=STEPS):
-        """The metrics of each step, and all variables of the model behind the last one."""
-        compiled, flags, gpus, _ = PLACES[place]
-        number = next(self.numbers)
-        program, saved, lines = (self.folder / f"{kind}-{number}"
-                                 for kind in ("program", "saved", "metrics"))
-        self.meshc.run("compile", str(spec), *compiled, "-o", str(program))
-        self.run(program, "train", "--data-dir", self.folder, "--no-eval", "--seed", 3,
-                 "--steps", steps, "--save", saved, "--metrics", lines, *flags, gpus=gpus)
-        exported = self.folder / f"exported-{number}.safetensors"
-        self.run(program, "export", "--from", saved, "--to", exported)
-        metrics = [json.loads(line) for line in lines.read_text(encoding="utf-8").splitlines()]
-        return metrics, tensors.read(exported)
+    def train_at(self, spec, place, steps=STEPS):
+        return self.train(spec, PLACES[place], steps)
 
     def expect(self, found, wanted, what, parts, tolerance=TOLERANCE):
         for one, other in zip(found[0], wanted[0], strict=True):
@@ -91,12 +47,12 @@ class Test:
                     what, name, found[1][name], values)
 
     def check_places(self):
-        wanted = self.train(self.write(1), "whole")
+        wanted = self.train_at(self.write_parts(1), "whole")
         losses = [line["loss"] for line in wanted[0]]
         assert max(losses) - min(losses) > 0.05, losses
         for place, (*_, numbers) in PLACES.items():
             for parts in numbers:
-                found = self.train(self.write(parts), place)
+                found = self.train_at(self.write_parts(parts), place)
                 self.expect(found, wanted, place, parts)
                 if place == "batch" and parts == 4:
                     alone = found
@@ -106,14 +62,14 @@ class Test:
                     assert found[1] == alone[1]
         clipped = "optimizer lamb(lr = 0.02) for \"first\"\n  optimizer momentum(lr = 0.01)\n" \
                   "  clip norm(0.5)"
-        self.expect(self.train(self.write(4, clipped), "batch"),
-                    self.train(self.write(1, clipped), "whole"), "clipped", 4)
+        self.expect(self.train_at(self.write_parts(4, clipped), "batch"),
+                    self.train_at(self.write_parts(1, clipped), "whole"), "clipped", 4)
 
     def check_precisions(self):
         for precision, tolerance in (("bf16", 0.03), ("fp16(initial_scale = 64)", 4e-3)):
             recipe = f"optimizer momentum(lr = 0.01)\n  precision {precision}"
-            self.expect(self.train(self.write(4, recipe), "batch"),
-                        self.train(self.write(1, recipe), "whole"), precision, 4, tolerance)
+            self.expect(self.train_at(self.write_parts(4, recipe), "batch"),
+                        self.train_at(self.write_parts(1, recipe), "whole"), precision, 4, tolerance)
 
     def check_state(self):
         """Each part begins with the state that the one before has left; a step that is
@@ -121,15 +77,36 @@ class Test:
         spec = SPEC.replace("  let y = ", "  h = count_up(h)\n  let y = ").replace(
             "model parts", "fn count_up(h) {\n  state n: f32 = 2\n"
             "  n = 2 * n + stop_gradient(mean(h * 0))\n  return h\n}\nmodel parts")
-        _, found = self.train(self.write(4, spec=spec), "batch", 2)
+        _, found = self.train_at(self.write_parts(4, spec=spec), "batch", 2)
         assert found["count_up/n"] == [2 * 2 ** 8], found["count_up/n"]
-        start = self.train(self.write(4, "optimizer sgd(lr = 0)", spec), "batch", 1)[1]
+        start = self.train_at(self.write_parts(4, "optimizer sgd(lr = 0)", spec), "batch", 1)[1]
         # The scaled loss alone is beyond fp16.
         recipe = "optimizer momentum(lr = 0.01)\n  precision fp16(initial_scale = 2 ^ 24)"
-        metrics, found = self.train(self.write(4, recipe, spec), "batch", 1)
+        metrics, found = self.train_at(self.write_parts(4, recipe, spec), "batch", 1)
         assert metrics[0]["fp16/skipped_steps"] == 1, metrics
         assert found["count_up/n"] == [2], found["count_up/n"]
         assert found["first"] == start["first"]
+
+    def check_means(self):
+        """The evaluation in a training is that of what is exported: of the running means."""
+        spec = self.write_parts(2, "optimizer momentum(lr = 0.05)\n  ema 0.8")
+        program, saved = self.folder / "means", self.folder / "means-saved"
+        exported = self.folder / "means.safetensors"
+        self.meshc.run("compile", str(spec), "-o", str(program))
+        trained = self.run(program, "train", "--data-dir", self.folder, "--steps", STEPS,
+                           "--save", saved, "--eval-every", 4).splitlines()[-1]
+        self.run(program, "export", "--from", saved, "--to", exported)
+        tested = [self.run(program, "eval", "--data-dir", self.folder, "--from", path
+                           ).splitlines()[-1] for path in (saved, exported)]
+        assert "loss" in trained and tested == [trained] * 2, (trained, tested)
+        # A checkpoint has both, and what goes on from it goes on with both.
+        at = self.folder / "means-resumed"
+        self.run(program, "train", "--data-dir", self.folder, "--steps", 3, "--save", at)
+        self.run(program, "train", "--data-dir", self.folder, "--steps", STEPS,
+                 "--resume", at, "--save", at)
+        again = self.folder / "means-again.safetensors"
+        self.run(program, "export", "--from", at, "--to", again)
+        assert tensors.read(again) == tensors.read(exported)
 
     def check_payload(self):
         """What is sent a step is what a step of one part sends."""
@@ -138,7 +115,7 @@ class Test:
             spec = "\n".join(line for line in SPEC.splitlines() if "positive" not in line) + "\n"
             sent = []
             for parts in (1, 4):
-                plan = json.loads(self.meshc.run("plan", str(self.write(parts, spec=spec)), *flags, "--emit", "json"))
+                plan = json.loads(self.meshc.run("plan", str(self.write_parts(parts, spec=spec)), *flags, "--emit", "json"))
                 sent.append(plan["totals"]["collective_payload_bytes"])
             assert sent[0] == sent[1], (flags, sent)
 
@@ -148,6 +125,7 @@ def main():
     test.check_places()
     test.check_precisions()
     test.check_state()
+    test.check_means()
     test.check_payload()
 
 

@@ -6,6 +6,7 @@ emulated GPUs and in 16 bits.
 Arguments: meshc, the repository, the folder of the emulated libraries."""
 
 import itertools
+import json
 import math
 import pathlib
 import random
@@ -90,6 +91,52 @@ def lion(w, g, state, _t, lr=1e-4, beta1=0.9, beta2=0.99, decay=0):
     return [lr * ((side > 0) - (side < 0) + decay * value) for side, value in zip(u, w)]
 
 
+def rms(values):
+    return norm(values) / math.sqrt(len(values))
+
+
+def adafactor(w, g, state, t, lr=0.01, decay=0.8, clip=1, epsilon=1e-30, least=0.001):
+    kept = 1 - t ** -decay
+    square = [slope ** 2 + epsilon for slope in g]
+
+    def average(name, values):
+        old = state.get(name, [0] * len(values))
+        state[name] = [kept * a + (1 - kept) * b for a, b in zip(old, values)]
+        return state[name]
+
+    if len(w) == FROM * TO:
+        rows = average("rows", [math.fsum(square[to::TO]) / FROM for to in range(TO)])
+        columns = average("columns", [math.fsum(square[f * TO:(f + 1) * TO]) / TO
+                                      for f in range(FROM)])
+        second = [rows[to] / (math.fsum(rows) / TO) * columns[f]
+                  for f, to in itertools.product(range(FROM), range(TO))]
+    else:
+        second = average("v", square)
+    u = [slope / math.sqrt(value) for slope, value in zip(g, second)]
+    scale = lr * max(least, rms(w)) / max(1, rms(u) / clip)
+    return [scale * value for value in u]
+
+
+def muon(w, g, state, _t, scale, lr=0.02, beta=0.95):
+    """Of [FROM, TO]; `scale` is sqrt(max(1, rows / columns))."""
+    v = state["v"] = [beta * old + slope for old, slope in zip(state.get("v", [0] * len(g)), g)]
+    x = [slope + beta * value for slope, value in zip(g, v)]
+    x = [value / (norm(x) + 1e-7) for value in x]
+
+    def product(a, b):
+        """Of matrices [.., TO] and [TO, TO]."""
+        return [math.fsum(a[i * TO + k] * b[k * TO + j] for k in range(TO))
+                for i in range(len(a) // TO) for j in range(TO)]
+
+    for _ in range(5):
+        gram = [math.fsum(x[f * TO + i] * x[f * TO + j] for f in range(FROM))
+                for i in range(TO) for j in range(TO)]
+        factor = [2.0315 * square - 4.775 * value
+                  for square, value in zip(product(gram, gram), gram)]
+        x = [3.4445 * value + more for value, more in zip(x, product(x, factor))]
+    return [lr * scale * value for value in x]
+
+
 def clamp(value):
     return min(max(value, 0), 1)
 
@@ -98,17 +145,21 @@ class Recipe:
     """A train block and what it does; `rules` are names of parameters or "" for all others,
     with the function that gives what is taken."""
 
-    def __init__(self, text, rules, clip_norm=math.inf, clip_value=math.inf):
+    def __init__(self, text, rules, clip_norm=math.inf, clip_value=math.inf, ema=0):
         self.text, self.rules = text, rules
-        self.clip_norm, self.clip_value = clip_norm, clip_value
+        self.clip_norm, self.clip_value, self.ema = clip_norm, clip_value, ema
+
+    rate = None  # by the step, where a schedule makes it
 
     def get_rule(self, name):
         return self.rules[name] if name in self.rules else self.rules.get("")
 
 
 def plain(rate, lr):
-    return Recipe(f"optimizer sgd(lr = {rate})",
-                  {"": lambda w, g, state, t: sgd(w, g, state, t, lr(t))})
+    recipe = Recipe(f"optimizer sgd(lr = {rate})",
+                    {"": lambda w, g, state, t: sgd(w, g, state, t, lr(t))})
+    recipe.rate = lr
+    return recipe
 
 
 def of(function, **hyper):
@@ -128,6 +179,13 @@ RECIPES = {
     "adamw": simple(adamw, lr=0.02, beta2=0.95, decay=0.1),
     "lamb": simple(lamb, lr=0.02),
     "lion": simple(lion, lr=0.003, decay=0.1),
+    "adafactor": simple(adafactor, lr=0.05),
+    "muon": Recipe("optimizer muon(rows = from, lr = 0.02) for \"shared\", \"i/w\"\n"
+                   "  optimizer sgd(lr = 0.02)",
+                   {"bias": of(sgd, lr=0.02), "": of(muon, scale=math.sqrt(FROM / TO))}),
+    "muon_wide": Recipe("optimizer muon(rows = to) for \"shared\", \"i/w\"\n"
+                        "  optimizer sgd(lr = 0.02)",
+                        {"bias": of(sgd, lr=0.02), "": of(muon, scale=1)}),
     "warmup": plain("0.03 * warmup(4)", lambda t: 0.03 * min(t / 4, 1)),
     "cosine": plain("0.02 * warmup(2) * cosine(2, 8, low = 0.1)", lambda t: 0.02 * min(t / 2, 1) * (
         0.1 + 0.9 * 0.5 * (1 + math.cos(math.pi * clamp((t - 2) / 6))))),
@@ -149,14 +207,17 @@ RECIPES = {
     # What is frozen is in no norm.
     "clip_rest": Recipe("optimizer sgd(lr = 0.02)\n  freeze \"shared\"\n  clip norm(1)",
                         {"shared": None, "": of(sgd, lr=0.02)}, clip_norm=1),
+    # What is exported are the means; what is frozen has none.
+    "ema": Recipe("optimizer momentum(lr = 0.01)\n  freeze \"bias\"\n  ema 0.75",
+                  {"bias": None, "": of(momentum, lr=0.01)}, ema=0.75),
     "clip_value": Recipe("optimizer sgd(lr = 0.02)\n  clip value(0.25)",
                          {"": of(sgd, lr=0.02)}, clip_value=0.25),
 }
 # In which places, whole aside; all share one mesh or another.
 MORE = {
-    "grid": ("momentum", "adamw", "lamb", "cosine", "groups", "clip_norm", "clip_rest"),
-    "columns": ("adam", "lamb", "clip_norm", "frozen"),
-    "gpus": ("adamw", "lamb", "cosine", "clip_norm"),
+    "grid": ("momentum", "adamw", "lamb", "adafactor", "muon", "muon_wide", "cosine", "groups", "clip_norm", "clip_rest", "ema"),
+    "columns": ("adam", "lamb", "adafactor", "muon", "clip_norm", "frozen", "ema"),
+    "gpus": ("adamw", "lamb", "adafactor", "muon", "cosine", "clip_norm"),
 }
 
 
@@ -165,6 +226,7 @@ class Model:
 
     def __init__(self, parameters):
         self.parameters = {name: list(values) for name, values in parameters.items()}
+        self.means = {name: list(values) for name, values in parameters.items()}
         self.states = {}
 
     def gradients(self, x, target):
@@ -197,6 +259,8 @@ class Model:
                 taken = recipe.get_rule(name)(
                     w, values[part], self.states.setdefault((name, begin), {}), t)
                 self.parameters[name][part] = [old - less for old, less in zip(w, taken)]
+            self.means[name] = [recipe.ema * mean + (1 - recipe.ema) * now for mean, now
+                                in zip(self.means[name], self.parameters[name])]
 
 
 class Test:
@@ -204,6 +268,7 @@ class Test:
         self.meshc = compiler.Compiler(MESHC, str(ROOT))
         self.folder = pathlib.Path(self.meshc.folder.name)
         numbers = random.Random(7)
+        self.metrics = self.folder / "metrics"
         self.data = {}
         for name, shape in (("x", (BATCH, FROM)), ("target", (BATCH, TO))):
             # Exact in 16 bits.
@@ -230,7 +295,7 @@ class Test:
         self.meshc.run("compile", str(spec), *compiled, "-o", str(program))
         checkpoint = self.folder / f"saved-{next(self.numbers)}"
         self.run(program, "train", "--data-dir", self.folder, "--no-eval", "--seed", 3,
-                 "--save", checkpoint, *flags, gpus=gpus)
+                 "--save", checkpoint, "--metrics", self.metrics, *flags, gpus=gpus)
         self.run(program, "export", "--from", checkpoint, "--to", saved)
         return tensors.read(saved)
 
@@ -242,7 +307,12 @@ class Test:
             model.step(recipe, t, self.data["x"], self.data["target"])
         found = self.train(recipe, STEPS, place, precision)
         assert set(found) == set(SIZES), sorted(found)
-        for parameter, wanted in model.parameters.items():
+        for line in map(json.loads, self.metrics.read_text(encoding="utf-8").splitlines()):
+            rate = recipe.rate(line["step"]) if recipe.rate else None
+            assert ("sgd/lr" in line) == (rate is not None), (name, line)
+            assert rate is None or math.isclose(line["sgd/lr"], rate, rel_tol=1e-6,
+                                                abs_tol=1e-9), (name, line, rate)
+        for parameter, wanted in model.means.items():
             for one, other in zip(found[parameter], wanted, strict=True):
                 assert math.isclose(one, other, rel_tol=tolerance, abs_tol=tolerance), (
                     name, place, precision, parameter, found[parameter], wanted)
@@ -261,7 +331,7 @@ def main():
             test.check(name, place, start)
     # What parameters and gradients lose in 16 bits, over ten steps.
     for precision, tolerance in (("bf16", 4e-3), ("fp16(initial_scale = 64)", 1e-3)):
-        for name in ("momentum", "adamw", "clip_norm"):
+        for name in ("momentum", "adamw", "clip_norm", "ema"):
             test.check(name, "grid", start, precision, tolerance)
 
 

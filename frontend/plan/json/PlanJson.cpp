@@ -141,6 +141,12 @@ Json PlanWriter::getTotals() const {
     json["compute_us"] = roundTime(time->computeUs);
     json["exposed_us"] = roundTime(time->exposedUs);
   }
+  if (executable.training)
+    for (const auto &scope : executable.training->recomputed)
+      json["recomputed"].push_back({{"scope", scope->scope},
+                                    {"units", scope->units},
+                                    {"bytes", scope->bytes},
+                                    {"flops", scope->flops}});
   if (!isGpuPlan(plan))
     return json;
   json["launches"] = {{"kernels", gpu.kernels},

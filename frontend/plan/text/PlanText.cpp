@@ -128,7 +128,7 @@ std::string PlanPrinter::print() {
     const Plan parts(executable, *accumulate);
     text += renderTotals(parts, GpuUse(parts));
   }
-  text += renderTotals(plan, gpu) +
+  text += renderTotals(plan, gpu) + renderRecomputed(executable) +
           renderOverlap(plan, scopes, transfers,
                         options.top.value_or(numTransfers)) +
           renderMemory(plan, gpu, options.top.value_or(numAtPeak)) +

@@ -108,6 +108,20 @@ std::string plan::renderTotals(const Plan &plan, const GpuUse &gpu) {
   return text;
 }
 
+std::string plan::renderRecomputed(const exec::ExecutableT &executable) {
+  if (!executable.training || executable.training->recomputed.empty())
+    return "";
+  size_t width = 0;
+  for (const auto &scope : executable.training->recomputed)
+    width = std::max(width, scope->scope.size());
+  std::string text = "\ncomputed again in the backward phase, on each device\n";
+  for (const auto &scope : executable.training->recomputed)
+    text += fmt::format("  {:<{}}  {}, {} less to keep, {} more\n",
+                        scope->scope, width, formatCount(scope->units, "time"),
+                        formatBytes(scope->bytes), formatFlops(scope->flops));
+  return text;
+}
+
 //===-- Overlap -----------------------------------------------------------===//
 
 /// "c1 to c3, c7": the collectives of transfers; of many runs the first.

@@ -15,6 +15,9 @@ namespace meshc::plan {
 /// axes.
 std::string renderTotals(const Plan &plan, const GpuUse &gpu);
 
+/// What is computed again in the backward phase, by scopes; empty without any.
+std::string renderRecomputed(const exec::ExecutableT &executable);
+
 /// The first `top` lines of transfers, with what is computed meanwhile; empty
 /// without any. Those that have nothing beside them are told together.
 std::string renderOverlap(const Plan &plan, const EqualScopes &scopes,

@@ -1,8 +1,11 @@
+// How a step is computed: what it is made of and what it computes again.
+//
 // Steps of parts: `microbatches m` of a train block. A part has the m-th part
 // of the samples, so that the model is elaborated with the dim that counts
 // them, and what is made of its size, as they are for a part.
 
 #include "frontend/elaborate/Elaborator.h"
+#include "layout/Spelling.h"
 
 #include <algorithm>
 #include <numeric>
@@ -12,6 +15,7 @@
 
 using namespace meshc;
 using namespace meshc::frontend;
+using ast::ExprKind;
 
 /// What of `batch` positions devices have, each alike, as a common divisor of
 /// the sizes of their blocks.
@@ -122,4 +126,43 @@ void Elaborator::checkParts() {
 void Elaborator::useWholeBatch() {
   for (auto &[name, value] : parts.whole)
     globals.at(name).value = value;
+}
+
+//===-- What is computed again --------------------------------------------===//
+
+std::optional<std::vector<std::string>>
+Elaborator::getRecomputed(const std::vector<const ast::Setting *> &lines) {
+  std::vector<const ast::StringExpr *> patterns;
+  for (const ast::StringExpr &option : trees.recompute)
+    patterns.push_back(&option);
+  if (patterns.empty())
+    for (const ast::Setting *line : lines) {
+      if (line->value->kind != ExprKind::String) {
+        error(Code::WrongKind, line->value->span,
+              "expected the names of calls or loops")
+            .help("write recompute \"layer/*\"");
+        return std::nullopt;
+      }
+      patterns.push_back(
+          static_cast<const ast::StringExpr *>(line->value.get()));
+    }
+  std::vector<std::string> found;
+  for (const ast::StringExpr *pattern : patterns) {
+    // One iteration of a loop is the unit either way.
+    std::string_view scope = pattern->value;
+    if (scope.ends_with("/*"))
+      scope.remove_suffix(2);
+    const auto &scopes = builder.getScopes();
+    if (std::ranges::none_of(scopes, [&](const std::string &known) {
+          return layout::fitsPattern(scope, known);
+        })) {
+      error(Code::UnknownScope, pattern->span,
+            fmt::format("the model has no call or loop \"{}\"", scope))
+          .didYouMean(layout::findNearest(
+              std::string(scope), std::vector(scopes.begin(), scopes.end())));
+      return std::nullopt;
+    }
+    found.emplace_back(scope);
+  }
+  return found;
 }
