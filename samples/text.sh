@@ -5,15 +5,9 @@
 # it continue a prompt. Arguments go to the training: --steps 20 to only look.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/build-meshc.sh"
+source samples/text-data.sh
 
-data=build/text
 saved=build/text.saved
-mkdir -p "$data"
-# A verse a line, without its number; the last twentieth is for the test.
-bible -f 'Gen1:1-Rev22:21' | sed 's/^[^ ]* //' > "$data/all.txt"
-head -n 29500 "$data/all.txt" > "$data/train.txt"
-tail -n +29501 "$data/all.txt" > "$data/test.txt"
-
 echo
 "$meshc" compile samples/text.mesh -o build/writer
 # A training does not save over another one.
