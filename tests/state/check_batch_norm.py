@@ -95,7 +95,7 @@ class Model:
             normed = self.norm(h, "layer/norm", layer, 0.75, is_training, left)
             h = {at: h[at] + math.tanh(value) for at, value in normed.items()}
         state = list(self.variables["both/mean_of"])
-        for factor in (1, 2, 0.5, 0.5):  # the last two in a loop
+        for factor in (1, 2, 0.125, 0.125):  # the last two in a loop
             means = [math.fsum(factor * h[b, r, c] for b, r in flat((BATCH, ROWS)))
                      / (BATCH * ROWS) for c in range(CHANNELS)]
             after = [0.5 * old + mean for old, mean in zip(state, means)]
