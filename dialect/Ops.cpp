@@ -290,6 +290,9 @@ LogicalResult RandomOp::verify() {
   if (names.size() != getType().getDims().size())
     return emitOpError("(C3) the result has a dimension that neither the order "
                        "nor the seed has");
+  if (bool(getPart()) != bool(getPartedAttr()))
+    return emitOpError("(C4) a part and the dimensions that have its positions "
+                       "go together");
   if (!getPart())
     return success();
   NamedTensorType part = getPart().getType();

@@ -258,11 +258,11 @@ public:
   void setParts(int64_t number, std::set<std::string, std::less<>> dims);
   /// One more of these.
   void addParted(const std::string &dim);
+  /// Whether it is one of these, or has the size of one, as d' has that of d.
+  bool isParted(std::string_view dim) const;
   /// The calls and loops of the model so far, without iterations, with those
   /// around them: "layer/attn".
   const std::set<std::string, std::less<>> &getScopes() const;
-  /// Whether it is one of these, or has the size of one, as d' has that of d.
-  bool isParted(std::string_view dim) const;
   void data(DataSpec data, const Where &where = MESHC_HERE);
   void training(TrainingSpec training, const Where &where = MESHC_HERE);
   void precision(const PrecisionSpec &precision,
@@ -338,10 +338,10 @@ public:
     Tensor parameter, gradient;
   };
   /// Begins the update of a parameter by the function `optimizer`, in each
-  /// iteration of those loops. Until
-  /// endUpdate modelState declares the optimizer's, called optimizer/name/w,
-  /// which setModelState sets. What is made of numbers and the step alone takes
-  /// the element type of what it is computed with, as numbers do.
+  /// iteration of those loops. Until endUpdate modelState declares the
+  /// optimizer's, called optimizer/name/w, which setModelState sets. What is
+  /// made of numbers and the step alone takes the element type of what it is
+  /// computed with, as numbers do.
   Update beginUpdate(const std::string &parameter, const std::string &optimizer,
                      const Where &where = MESHC_HERE);
   /// Ends it: the parameter becomes `next`, which has its type; null after an

@@ -356,8 +356,7 @@ static LogicalResult assignVariables(ModuleOp module, ModuleLayout &layout) {
   return failure(failedAny);
 }
 
-/// The value that becomes that of `variable`, which one part of a step leaves
-/// for the next: its own, and the sum with what was left.
+/// Where one part of a step leaves `variable` for the next; null: nowhere.
 static WriteOp findPartSum(ProgramOp accumulate, StringRef variable) {
   for (auto write : accumulate.getOps<WriteOp>())
     if (write.getVariable() == variable)

@@ -80,12 +80,13 @@ private:
     DenseSet<Operation *> needed;
     for (Operation &op : llvm::reverse(update.getBody().front())) {
       auto write = dyn_cast<WriteOp>(op);
-      if (isa<OutputOp>(op)) // a number of the step
-        needed.insert(&op);
-      else if (write ? !unchanged.contains(write.getVariable())
-                     : llvm::any_of(op.getUsers(), [&](Operation *user) {
-                         return needed.contains(user);
-                       }))
+      const bool isNeeded =
+          write ? !unchanged.contains(write.getVariable())
+                : isa<OutputOp>(op) || // a number of the step
+                      llvm::any_of(op.getUsers(), [&](Operation *user) {
+                        return needed.contains(user);
+                      });
+      if (isNeeded)
         needed.insert(&op);
     }
     return needed;

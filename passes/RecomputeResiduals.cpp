@@ -1,6 +1,7 @@
 #include "dialect/Locations.h"
 #include "dialect/ProgramWalk.h"
 #include "dialect/SPMD.h"
+#include "passes/Kept.h"
 #include "passes/Passes.h"
 #include "passes/VertexCut.h"
 
@@ -28,10 +29,6 @@ static constexpr unsigned maxChain = 32;
 /// What a view counts as: the sum and the comparison of a position, and the
 /// selection, of two dimensions that slide.
 static constexpr unsigned viewOps = 6;
-
-static bool isForward(Operation *op) {
-  return getPhase(op->getLoc()) == Phase::Forward;
-}
 
 /// Whether `op` computes each element of its result from one element of each
 /// input, in the same order: neither a sum, a transposition nor a gather. Which
@@ -79,13 +76,6 @@ static unsigned countScalarOps(linalg::GenericOp op) {
 /// Whether `op` draws random numbers, from a counter.
 static bool isDrawn(linalg::GenericOp op) {
   return !op.getBody()->getOps<spmd::RandomBitsOp>().empty();
-}
-
-static int64_t getBytes(Value value) {
-  auto type = cast<RankedTensorType>(value.getType());
-  // A truth value takes a byte in memory.
-  return type.getNumElements() *
-         llvm::divideCeil(type.getElementTypeBitWidth(), 8);
 }
 
 namespace {

@@ -3,6 +3,7 @@
 #include "dialect/ProgramWalk.h"
 #include "dialect/SPMD.h"
 #include "layout/Spelling.h"
+#include "passes/Kept.h"
 #include "passes/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -19,17 +20,6 @@ namespace meshc {
 #define GEN_PASS_DEF_RECOMPUTESCOPES
 #include "passes/Passes.h.inc"
 } // namespace meshc
-
-static bool runsForward(Operation *op) {
-  return getPhase(op->getLoc()) == Phase::Forward;
-}
-
-static int64_t countBytes(Value value) {
-  auto type = dyn_cast<RankedTensorType>(value.getType());
-  return type ? type.getNumElements() *
-                    llvm::divideCeil(type.getElementTypeBitWidth(), 8)
-              : 0;
-}
 
 /// Scalar operations of one run, as plans count flops: of a product two for
 /// each of its terms.
@@ -59,8 +49,7 @@ static std::string getPath(ScopeAttr scope) {
 static bool isSentOnce(Operation *op) {
   auto collective = dyn_cast_or_null<spmd::CollectiveOpInterface>(op);
   return collective &&
-         countBytes(collective.getResult()) <=
-             countBytes(collective.getInput()) &&
+         getBytes(collective.getResult()) <= getBytes(collective.getInput()) &&
          collective.getKind() != layout::CollectiveKind::Slice;
 }
 
@@ -120,7 +109,7 @@ bool ScopeRecomputation::leaves(Value value, ScopeAttr unit) const {
   return llvm::any_of(value.getUsers(), [&](Operation *user) {
     Operation *inBlock = block.findAncestorOpInBlock(*user);
     return isa<BorderOpInterface>(inBlock) ||
-           (runsForward(inBlock) && unitOf.lookup(inBlock) != unit);
+           (isForward(inBlock) && unitOf.lookup(inBlock) != unit);
   });
 }
 
@@ -132,7 +121,7 @@ bool ScopeRecomputation::isKept(Value value, ScopeAttr unit) const {
 
 bool ScopeRecomputation::isReadLater(Value value) const {
   return llvm::any_of(value.getUsers(), [&](Operation *user) {
-    return !runsForward(block.findAncestorOpInBlock(*user));
+    return !isForward(block.findAncestorOpInBlock(*user));
   });
 }
 
@@ -151,7 +140,7 @@ int64_t ScopeRecomputation::countKept(ArrayRef<Value> values) const {
     Operation *op = value.getDefiningOp();
     if (op && !isa<BorderOpInterface, arith::ConstantOp, linalg::FillOp>(op) &&
         isReadLater(value))
-      bytes += countBytes(value);
+      bytes += getBytes(value);
   }
   return bytes;
 }
@@ -170,7 +159,7 @@ void ScopeRecomputation::rewrite(ScopeAttr scope, Unit &unit) {
       residuals.push_back(result);
       for (Operation *user : result.getUsers()) {
         Operation *reader = block.findAncestorOpInBlock(*user);
-        if (!runsForward(reader) && (!first || reader->isBeforeInBlock(first)))
+        if (!isForward(reader) && (!first || reader->isBeforeInBlock(first)))
           first = reader;
       }
     }
@@ -209,7 +198,7 @@ void ScopeRecomputation::rewrite(ScopeAttr scope, Unit &unit) {
   for (Value residual : residuals)
     residual.replaceUsesWithIf(copies.lookup(residual), [&](OpOperand &use) {
       Operation *reader = block.findAncestorOpInBlock(*use.getOwner());
-      return !runsForward(reader) &&
+      return !isForward(reader) &&
              reader != copies.lookup(residual).getDefiningOp();
     });
   ++sum.units;
@@ -218,7 +207,7 @@ void ScopeRecomputation::rewrite(ScopeAttr scope, Unit &unit) {
 
 LogicalResult ScopeRecomputation::run() {
   for (Operation &op : block) {
-    if (!runsForward(&op))
+    if (!isForward(&op))
       continue;
     ScopeAttr unit = findUnit(&op);
     if (!unit)

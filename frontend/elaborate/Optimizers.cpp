@@ -69,6 +69,13 @@ Elaborator::getOptimizer(const ast::Setting &setting) {
           .help(fmt::format("write {}(lr = ...)", call->callee.text));
       return std::nullopt;
     }
+  if (call->callee.text == "ema") {
+    error(Code::ReservedWord, call->callee.span,
+          "no optimizer can be called \"ema\"")
+        .note("running means are called ema/w, and state of an optimizer after "
+              "its function");
+    return std::nullopt;
+  }
   const ast::Function *function = findFunction(call->callee.text);
   if (function && isOptimizer(*function))
     return Optimizer{call, function, &setting};

@@ -86,9 +86,9 @@ void Elaborator::buildTraining(const ast::Train &train) {
     isValid = false;
   }
   // Gradients need no recipe.
-  bool isRecipe = false;
+  bool isRecipe = !trees.recompute.empty();
   for (std::string_view name : {"optimizer", "epochs", "steps", "freeze",
-                                "clip", "microbatches", "ema"})
+                                "clip", "microbatches", "ema", "recompute"})
     isRecipe |= seen.contains(name);
   if (isRecipe && !seen.contains("optimizer")) {
     error(Code::UnknownOptimizer, train.keyword,

@@ -36,3 +36,12 @@ nd.program @c4_positions_that_do_not_count {
   // expected-error @below {{'nd.random' op (C4) positions of dimension "a" do not count}}
   %0 = nd.random uniform(0.0, 1.0) key 1 seed %seed part %part of 2 along ["a"] order ["b"] : (!nd.tensor<["a"=2], i64>, !nd.tensor<[], i32>) -> !nd.tensor<["a"=2, "b"=3], f32>
 }
+
+// -----
+
+nd.program @c4_part_without_dimensions {
+  %seed = nd.input "seed" : !nd.tensor<[], i64>
+  %part = nd.input "part" : !nd.tensor<[], i32>
+  // expected-error @below {{'nd.random' op (C4) a part and the dimensions that have its positions go together}}
+  %0 = "nd.random"(%seed, %part) <{distribution = #nd<distribution uniform>, key = 1 : i64, first = 0.0 : f64, second = 1.0 : f64, order = ["a"]}> : (!nd.tensor<[], i64>, !nd.tensor<[], i32>) -> !nd.tensor<["a"=2], f32>
+}

@@ -93,6 +93,14 @@ std::vector<Case> cases::getOptimizerCases() {
        ""},
       {Code::UnknownScope, settings("optimizer adam recompute <<\"layer/*\">>"),
        "the model has no call or loop \"layer\"", ""},
+      {Code::UnknownOptimizer,
+       "fn f(x) {\n  return exp(x)\n}\n" +
+           model("  output loss = sum(f(x)) + sum(w)") +
+           "<<train>> { minimize loss recompute \"f\" }",
+       "does not name an optimizer", ""},
+      {Code::ReservedWord,
+       "fn ema(w, g) {\n  return w - g\n}\n" + settings("optimizer <<ema>>"),
+       "no optimizer can be called \"ema\"", ""},
       {Code::WrongKind, settings("optimizer adam recompute <<w>>"),
        "expected the names of calls or loops", "write recompute \"layer/*\""},
       {Code::InvalidSetting, settings("optimizer adam ema <<1>>"),
