@@ -1,5 +1,5 @@
 """The page of GPT-3, 96 layers on 1,024 devices, is small, is there within a second and answers
-every click at once, whether the layers are a loop or calls written out."""
+every click at once (150 ms of a processor), whether the layers are a loop or calls written out."""
 
 import math
 import pathlib
@@ -14,38 +14,25 @@ DEVICES = 1024
 MOST_ROWS = 45
 MOST_BYTES, MOST_PAINT_MS, MOST_CLICK_MS = 3_000_000, 1000, 150
 # Other programs run on the same cores: the best of so many counts, and the first that is fast
-# enough is enough.
-LOADS, CLICKS = 10, 10
+# enough is enough. A click's is processor time, of which others take little.
+LOADS, CLICKS = 10, 3
 
-# From the click to the end of the frame that shows what it did.
+# A click, and the frame that shows what it did.
 CLICK = """
-    const [actions, most, times, done] = arguments;
+    const [selector, place, done] = arguments;
     const frame = () => new Promise(end => requestAnimationFrame(() => {
       const channel = new MessageChannel();
       channel.port1.onmessage = end;
       channel.port2.postMessage(0);
     }));
-    const measure = async act => {
-      await frame();
-      const start = performance.now();
-      act();
-      document.body.getBoundingClientRect();
-      await frame();
-      return performance.now() - start;
-    };
     (async () => {
-      const measured = [];
-      for (const [selector, place] of actions) {
-        let best = Infinity;
-        for (let time = 0; time < times && best >= most; ++time) {
-          const element = document.querySelectorAll(selector)[place];
-          if (time) planPage.page.select(null);  // the first click selected
-          if (element) best = Math.min(best, await measure(
-              () => element.dispatchEvent(new MouseEvent('click', {bubbles: true}))));
-        }
-        if (best < Infinity) measured.push(best);
+      const element = document.querySelectorAll(selector)[place];
+      if (element) {
+        element.dispatchEvent(new MouseEvent('click', {bubbles: true}));
+        document.body.getBoundingClientRect();
+        await frame();
       }
-      done(measured);
+      done(!!element);
     })();"""
 # What is clicked, every element of each.
 CLICKED = {
@@ -114,16 +101,52 @@ def check_rows(page, name):
     page.expect(len(names) <= MOST_ROWS + 10, f"{name}: {len(names)} rows of operations: {names}")
 
 
+def find_page_process(page):
+    """The process that draws the page: below the driver, of Chromium's kind "renderer" the one that
+    a script keeps busy."""
+    def find_below(process):
+        below = [int(child) for thread in pathlib.Path(f"/proc/{process}/task").iterdir()
+                 for child in (thread / "children").read_text(encoding="utf-8").split()]
+        return below + [each for child in below for each in find_below(child)]
+
+    renderers = [process for process in find_below(page.driver.service.process.pid)
+                 if b"--type=renderer" in pathlib.Path(f"/proc/{process}/cmdline").read_bytes()]
+    before = [get_busy_ms(process) for process in renderers]
+    page.run("for (const end = performance.now() + 200; performance.now() < end;);")
+    return max(zip(renderers, before, strict=True), key=lambda each: get_busy_ms(each[0]) - each[1])[0]
+
+
+def get_busy_ms(process):
+    """How long the first thread of a process, which runs scripts and lays pages out, has been on a
+    processor: other programs there do not count. (Linux, Documentation/scheduler/sched-stats.rst)"""
+    return int(pathlib.Path(f"/proc/{process}/schedstat").read_text(encoding="utf-8").split()[0]) / 1e6
+
+
+def click(page, process, selector, place):
+    """The time that a click takes; nothing where the element has gone."""
+    best = math.inf
+    for time in range(CLICKS):
+        if time:
+            page.run("planPage.page.select(null)")  # the first click selected
+        before = get_busy_ms(process)
+        if page.driver.execute_async_script(CLICK, selector, place):
+            best = min(best, get_busy_ms(process) - before)
+        if best < MOST_CLICK_MS or best == math.inf:
+            break
+    return best
+
+
 def check_clicks(page, name):
+    process = find_page_process(page)
     page.run("for (const name of ['beforeprint', 'afterprint']) dispatchEvent(new Event(name))")
     every = []
     for what, selector in CLICKED.items():
         count = page.count(selector)
         page.expect(count > 0, f"{name}: there is no {what}: {selector}")
         step = max(1, count // MOST_OF_A_KIND)
-        actions = [[selector, place] for place in range(0, count, step)]
         # A click may draw the elements anew, others than before: those that are left are clicked.
-        times = page.driver.execute_async_script(CLICK, actions, MOST_CLICK_MS, CLICKS)
+        times = [time for place in range(0, count, step)
+                 if (time := click(page, process, selector, place)) < math.inf]
         every += times
         print(f"{name}: {what}: {len(times)} of {count}, {statistics.median(times):.0f} ms, at most {max(times):.0f} ms")
         page.expect(max(times) < MOST_CLICK_MS, f"{name}: {what} takes {max(times):.0f} ms")
