@@ -155,6 +155,28 @@ static LogicalResult addData(ModuleOp module, ExecTypes &types,
   return success();
 }
 
+static void addSettings(ModuleOp module, exec::ExecutableT &executable) {
+  for (auto setting : module.getOps<nd::SettingOp>()) {
+    auto entry = std::make_unique<exec::SettingT>();
+    entry->name = setting.getName().str();
+    entry->value = setting.getValue().str();
+    entry->is_fixed = setting.getFixed();
+    executable.settings.push_back(std::move(entry));
+  }
+  for (auto requirement : module.getOps<nd::RequirementOp>())
+    executable.requirements.push_back(requirement.getExpression().str());
+}
+
+static void addRates(ArrayAttr rates, exec::TrainingT &training) {
+  for (auto rate : rates.getAsRange<nd::RateAttr>()) {
+    auto entry = std::make_unique<exec::RateT>();
+    entry->name = rate.getName().str();
+    entry->steps = rate.getSteps().asArrayRef();
+    entry->values = rate.getValues().asArrayRef();
+    training.rates.push_back(std::move(entry));
+  }
+}
+
 static void addTraining(ModuleOp module, exec::ExecutableT &executable) {
   for (auto training : module.getOps<nd::TrainingOp>()) {
     executable.training = std::make_unique<exec::TrainingT>();
@@ -172,6 +194,10 @@ static void addTraining(ModuleOp module, exec::ExecutableT &executable) {
         entry->flops = unit.getFlops();
         executable.training->recomputed.push_back(std::move(entry));
       }
+    if (std::optional<ArrayAttr> rates = training.getRates())
+      addRates(*rates, *executable.training);
+    for (auto objective : module.getOps<nd::ObjectiveOp>())
+      executable.training->others.push_back(objective.getMinimize().str());
   }
   for (auto precision : module.getOps<nd::PrecisionOp>())
     if (executable.training && precision.getPrecision() != nd::Precision::F32)
@@ -225,6 +251,7 @@ LogicalResult meshc::codegen::buildExecutable(ModuleOp module,
       return failure();
   }
   addTraining(module, executable);
+  addSettings(module, executable);
   target.finish(executable, types.getMesh());
   return success();
 }

@@ -45,6 +45,12 @@ void ProgramBuilder::addPorts() {
   };
   for (auto input : source.getBody().getOps<spmd::InputOp>()) {
     auto port = makePort(input.getName(), input.getGlobal(), input);
+    if (input.isSetting()) {
+      program->settings.push_back(makePort(
+          input.getName().drop_front(nd::InputOp::settingPrefix.size()),
+          input.getGlobal(), input));
+      continue;
+    }
     if (input.isOfRun()) {
       (input.isSeed()   ? program->seed
        : input.isStep() ? program->step

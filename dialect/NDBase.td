@@ -150,6 +150,17 @@ def ND_RecomputedAttr : ND_Attr<"Recomputed", "recomputed"> {
   }];
 }
 
+def ND_RateAttr : ND_Attr<"Rate", "rate"> {
+  let summary = "The rate of an optimizer at some steps of a training";
+  let description = [{
+    The name that the rate has among the metrics, steps, and what it is at each.
+  }];
+  let parameters = (ins "::mlir::StringAttr":$name,
+                        "::mlir::DenseI64ArrayAttr":$steps,
+                        "::mlir::DenseF64ArrayAttr":$values);
+  let assemblyFormat = "`<` $name `at` $steps `=` $values `>`";
+}
+
 def ND_DimAttr : ND_Attr<"Dim", "dim"> {
   let summary = "A named dimension and its global size";
   let description = [{

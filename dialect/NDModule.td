@@ -121,7 +121,8 @@ def ND_TrainingOp : ND_Declaration<"training"> {
     made of `parts`, the programs of the module compute one of them: inputs have
     the samples of a part, gradients and outputs of a step are the mean over all.
     What is in a scope that fits a pattern of `recompute` is computed again in the
-    backward phase; `recomputed` is what that has come to.
+    backward phase; `recomputed` is what that has come to. `rates` are for
+    messages, as the optimizer is.
 
     **Constraints**
     - (C1) there is a part at least.
@@ -131,7 +132,9 @@ def ND_TrainingOp : ND_Declaration<"training"> {
                        DefaultValuedAttr<I64Attr, "1">:$parts,
                        OptionalAttr<StrArrayAttr>:$recompute,
                        OptionalAttr<TypedArrayAttrBase<ND_RecomputedAttr,
-                           "what is computed again">>:$recomputed);
+                           "what is computed again">>:$recomputed,
+                       OptionalAttr<TypedArrayAttrBase<ND_RateAttr,
+                           "rates">>:$rates);
   let assemblyFormat = [{
     `minimize` $minimize `by` $optimizer `epochs` $epochs `steps` $steps
     attr-dict
@@ -148,6 +151,36 @@ def ND_ObjectiveOp : ND_Declaration<"objective"> {
   let arguments = (ins StrAttr:$minimize,
                        OptionalAttr<StrArrayAttr>:$parameters);
   let assemblyFormat = "`minimize` $minimize (`for` $parameters^)? attr-dict";
+}
+
+def ND_SettingOp : ND_Declaration<"setting"> {
+  let summary = "A number that the spec defines by a name";
+  let description = [{
+    `value` is an expression over such numbers (runtime/exec/Settings.h): what
+    the number is unless it is set when a training starts. Of one that is `fixed`
+    the module is made, and it cannot be set.
+
+    ```mlir
+    nd.setting "lr" = "0.001"
+    nd.setting "layers" = "12" fixed
+    ```
+  }];
+  let arguments = (ins StrAttr:$name, StrAttr:$value, UnitAttr:$fixed);
+  let assemblyFormat = "$name `=` $value (`fixed` $fixed^)? attr-dict";
+}
+
+def ND_RequirementOp : ND_Declaration<"requirement"> {
+  let summary = "What has to hold of settings";
+  let description = [{
+    The module was made where a comparison of numbers came out so: settings of
+    which it comes out otherwise have another module.
+
+    ```mlir
+    nd.requirement "lr 0 >="
+    ```
+  }];
+  let arguments = (ins StrAttr:$expression);
+  let assemblyFormat = "$expression attr-dict";
 }
 
 def ND_PrecisionOp : ND_Declaration<"precision"> {

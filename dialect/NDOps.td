@@ -35,6 +35,8 @@ def ND_InputOp : ND_Border<"input", 1, 0, "getName()", "getResult()"> {
     program's run, which is another one for each. So is `stepName`, a scalar i32:
     the number of the training step, from 1, and 2^31 - 1 from there on, and
     `partName`, a scalar i32: the part of the step that the program runs, from 0.
+    A scalar whose name is `settingPrefix` and an expression is what that is of
+    the module's settings.
   }];
   let arguments = (ins StrAttr:$name,
                        DefaultValuedAttr<I64Attr, "0">:$index_bound);
@@ -48,8 +50,12 @@ def ND_InputOp : ND_Border<"input", 1, 0, "getName()", "getResult()"> {
     bool isStep() { return getName() == stepName; }
     static constexpr ::llvm::StringLiteral partName = "part of the step";
     bool isPart() { return getName() == partName; }
+    static constexpr ::llvm::StringLiteral settingPrefix = "setting ";
+    bool isSetting() { return getName().starts_with(settingPrefix); }
     /// Whether the runtime fills it, nobody else.
-    bool isOfRun() { return isSeed() || isStep() || isPart(); }
+    bool isOfRun() {
+      return isSeed() || isStep() || isPart() || isSetting();
+    }
   }];
 }
 

@@ -59,7 +59,8 @@ def SPMD_InputOp : SPMD_Border<"input", 1, 0, "getName()", "getResult()",
   let summary = "This device's block of a value given from outside";
   let description = [{
     `global` is the sharded tensor of which the value is this device's block.
-    `index_bound`, `seedName`, `stepName` and `partName` are those of nd.input.
+    `index_bound`, `seedName`, `stepName`, `partName` and `settingPrefix` are those
+    of nd.input.
 
     **Constraints**
     - (C1) the value has the local shape and the element type of `global`.
@@ -76,8 +77,14 @@ def SPMD_InputOp : SPMD_Border<"input", 1, 0, "getName()", "getResult()",
     bool isStep() { return getName() == ::meshc::nd::InputOp::stepName; }
     /// Whether it is the part of the step that the program runs.
     bool isPart() { return getName() == ::meshc::nd::InputOp::partName; }
+    /// Whether it is a number that is set when a training starts.
+    bool isSetting() {
+      return getName().starts_with(::meshc::nd::InputOp::settingPrefix);
+    }
     /// Whether the runtime fills it, nobody else.
-    bool isOfRun() { return isSeed() || isStep() || isPart(); }
+    bool isOfRun() {
+      return isSeed() || isStep() || isPart() || isSetting();
+    }
   }];
 }
 

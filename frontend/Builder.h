@@ -349,6 +349,17 @@ public:
   void endUpdate(Tensor next, const Where &where = MESHC_HERE);
   /// The number of the training step, from 1, an i32. In updates alone.
   Tensor step(const Where &where = MESHC_HERE);
+  /// A float that is what `expression` is of the settings when a training
+  /// starts (runtime/settings/Settings.h). In updates alone.
+  Tensor setting(const std::string &expression, ElementType type,
+                 const Where &where = MESHC_HERE);
+  /// Makes a constant of a setting, in the end.
+  void fixSetting(Tensor setting, double value);
+  /// Declares a number of the spec, behind those that its value is made of.
+  void addSetting(const std::string &name, const std::string &value,
+                  bool isFixed);
+  /// Declares a comparison of settings that holds where it is this program.
+  void addRequirement(const std::string &expression);
 
   // Scopes: parameters and named values inside are called scope/name.
   /// A scope that was opened, and its own name.

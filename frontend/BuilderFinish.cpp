@@ -172,7 +172,8 @@ void BuilderState::finishTraining() {
                          training->recompute.empty()
                              ? mlir::ArrayAttr()
                              : declarations.getStrArrayAttr(recomputed),
-                         /*recomputed=*/mlir::ArrayAttr());
+                         /*recomputed=*/mlir::ArrayAttr(),
+                         /*rates=*/mlir::ArrayAttr());
 }
 
 /// Checks one binding of data against its input, and builds it.
@@ -261,6 +262,7 @@ void Builder::finish() {
     self.finishTraining();
   self.finishData();
   self.finishIndexBounds();
+  self.finishSettings();
 }
 
 mlir::OwningOpRef<mlir::ModuleOp> takeModule(Builder &builder) {

@@ -11,7 +11,7 @@ static std::optional<Origin> findOwnOrigin(mlir::Operation *op) {
   if (mlir::isa_and_nonnull<nd::GradientOp>(op))
     return Origin::Inputs;
   if (auto input = mlir::dyn_cast_or_null<nd::InputOp>(op);
-      input && input.isStep())
+      input && (input.isStep() || input.isSetting()))
     return Origin::Numbers;
   // Random numbers of an initial value are what they are in every run.
   if (auto input = mlir::dyn_cast_or_null<nd::InputOp>(op);

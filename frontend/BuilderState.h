@@ -182,7 +182,10 @@ struct BuilderState {
   /// Bounded as clipNorm and clipValue say.
   Tensor clip(Tensor gradient, const Where &where);
   void checkObjective(const std::string &output, const Where &where);
+  void finishSettings();
   Tensor stepNumber;
+  /// Inputs that become constants, and which.
+  std::vector<std::pair<Tensor, double>> fixedSettings;
   /// Whether x can be converted to the elements of what it is computed with:
   /// in updates, if it is made of numbers and the step alone.
   bool isNumberOfStep(Tensor x);

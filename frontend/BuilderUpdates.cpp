@@ -262,6 +262,48 @@ Tensor Builder::step(const Where &where) {
   return self.stepNumber;
 }
 
+Tensor Builder::setting(const std::string &expression, ElementType type,
+                        const Where &where) {
+  BuilderState &self = *state;
+  mlir::OpBuilder first =
+      mlir::OpBuilder::atBlockBegin(&self.updates.getBody().front());
+  return self.addNode(
+      nd::InputOp::create(first, mlir::UnknownLoc::get(self.context),
+                          mlir::Type(self.getType(type, {})),
+                          nd::InputOp::settingPrefix.str() + expression),
+      type, {}, where);
+}
+
+void Builder::fixSetting(Tensor setting, double value) {
+  state->fixedSettings.emplace_back(setting, value);
+}
+
+void BuilderState::finishSettings() {
+  for (const auto &[setting, value] : fixedSettings) {
+    mlir::Operation *input = getValue(setting).getDefiningOp();
+    mlir::OpBuilder there(input);
+    const mlir::Type type = input->getResult(0).getType();
+    auto constant = nd::ConstantOp::create(
+        there, input->getLoc(), type,
+        mlir::cast<mlir::TypedAttr>(mlir::Attribute(mlir::FloatAttr::get(
+            mlir::cast<nd::NamedTensorType>(type).getElementType(), value))));
+    input->getResult(0).replaceAllUsesWith(constant.getResult());
+    input->erase();
+  }
+}
+
+void Builder::addSetting(const std::string &name, const std::string &value,
+                         bool isFixed) {
+  nd::SettingOp::create(state->declarations,
+                        mlir::UnknownLoc::get(state->context), name, value,
+                        isFixed);
+}
+
+void Builder::addRequirement(const std::string &expression) {
+  nd::RequirementOp::create(state->declarations,
+                            mlir::UnknownLoc::get(state->context), expression);
+}
+
 bool BuilderState::isNumberOfStep(Tensor x) {
   return update && x.getDims().empty() && isFloat(x.getElementType()) &&
          findOrigin(getValue(x)) == Origin::Numbers;

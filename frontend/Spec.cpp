@@ -1,6 +1,7 @@
 #include "frontend/Spec.h"
 
 #include "frontend/BuilderModule.h"
+#include "frontend/Rates.h"
 #include "frontend/elaborate/Elaborator.h"
 #include "frontend/elaborate/Library.h"
 #include "frontend/syntax/Parser.h"
@@ -181,7 +182,10 @@ meshc::frontend::compileSpec(const SpecOptions &options,
   Elaborator(trees, builder, diagnostics).run();
   if (diagnostics.hasErrors())
     return {};
-  return takeModule(builder);
+  mlir::OwningOpRef<mlir::ModuleOp> module = takeModule(builder);
+  if (module)
+    addRates(*module);
+  return module;
 }
 
 //===----------------------------------------------------------------------===//

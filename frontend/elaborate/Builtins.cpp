@@ -151,8 +151,7 @@ Value Elaborator::callExtremum(const ast::CallExpr &call,
   bool isMaximum = call.callee.text == "maximum";
   std::optional<Number> x = getNumber(lhs), y = getNumber(rhs);
   if (x && y) {
-    std::optional<int> order = compareNumbers(*x, *y);
-    bool isRightLarger = order.value_or(0) < 0;
+    bool isRightLarger = compare(Comparison::Lt, *x, *y);
     return isRightLarger == isMaximum ? *y : *x;
   }
   const auto *left = std::get_if<Tensor>(&lhs);
@@ -180,10 +179,12 @@ Value Elaborator::callRounding(const ast::CallExpr &call,
   return rounded ? Value(*rounded) : Value(Poison());
 }
 
-std::optional<Number> Elaborator::roundNumber(Number x, bool isUp, Span span) {
-  if (x.isInteger)
+std::optional<Number> Elaborator::roundNumber(const Number &x, bool isUp,
+                                              Span span) {
+  const runtime::Number number = x.get();
+  if (number.isInteger)
     return x;
-  double rounded = isUp ? std::ceil(x.real) : std::floor(x.real);
+  double rounded = isUp ? std::ceil(number.real) : std::floor(number.real);
   if (std::abs(rounded) < 0x1p63)
     return Number::of(static_cast<int64_t>(rounded));
   error(Code::NumberOverflow, span,

@@ -176,7 +176,7 @@ Value Elaborator::resolve(std::string_view name, Global &global) {
     return global.value = value;
   std::optional<Number> number = getNumber(value);
   if (number)
-    return global.value = *number;
+    return global.value = nameNumber(name, global, *number);
   if (!isPoison(value))
     error(
         Code::WrongKind, global.definition->value->span,

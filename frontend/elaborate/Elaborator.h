@@ -12,10 +12,12 @@
 
 #include "frontend/Builder.h"
 #include "frontend/elaborate/BlockText.h"
+#include "frontend/elaborate/Numbers.h"
 #include "frontend/elaborate/Position.h"
 #include "frontend/syntax/Ast.h"
 #include "frontend/syntax/Diagnostics.h"
 
+#include <deque>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -99,6 +101,7 @@ private:
     bool isDim;
     enum class State : uint8_t { Unresolved, Resolving, Resolved } state;
     Value value;
+    NamedSetting *setting = nullptr; ///< of a number
   };
   /// What a call gives: one value, or several that a statement binds.
   using Values = std::vector<Value>;
@@ -304,6 +307,18 @@ private:
   void buildClip(const ast::Setting &clip,
                  const std::vector<std::string> &parameters);
 
+  // Numbers that are set when a training starts (Settings.cpp).
+  /// A number of the spec under its name.
+  Number nameNumber(std::string_view name, Global &global,
+                    const Number &number);
+  /// Whether a comparison of numbers holds; where it hangs on settings, only
+  /// such as it comes out the same of can be set.
+  bool compare(Comparison comparison, const Number &lhs, const Number &rhs);
+  /// A number that an update computes with.
+  Tensor toSetting(const Number &number, ElementType type, const Where &where);
+  /// Behind the updates: which numbers can be set.
+  void finishSettings();
+
   // Expressions (Expressions.cpp).
   Value evaluate(const ast::Expr &expr);
   /// The values of a call, or the one of any other expression; nothing after an
@@ -358,7 +373,8 @@ private:
 
   Value apply(ast::Operator op, const Value &lhs, Span lhsSpan,
               const Value &rhs, Span rhsSpan);
-  Value applyToNumbers(ast::Operator op, Number lhs, Number rhs, Span span);
+  Value applyToNumbers(ast::Operator op, const Number &lhs, const Number &rhs,
+                       Span span);
   Value applyToTruths(ast::Operator op, bool lhs, bool rhs, Span span);
   Tensor applyToTensors(ast::Operator op, Tensor lhs, Tensor rhs,
                         const Where &where);
@@ -430,7 +446,7 @@ private:
   Value callUnary(const ast::CallExpr &call, const Arguments &arguments);
   Value callExtremum(const ast::CallExpr &call, const Arguments &arguments);
   Value callRounding(const ast::CallExpr &call, const Arguments &arguments);
-  std::optional<Number> roundNumber(Number x, bool isUp, Span span);
+  std::optional<Number> roundNumber(const Number &x, bool isUp, Span span);
   Value callSize(const ast::CallExpr &call, const Arguments &arguments);
   Value callCount(const ast::CallExpr &call, const Arguments &arguments);
   Value callLargest(const ast::CallExpr &call, const Arguments &arguments);
@@ -483,7 +499,16 @@ private:
   ElementType updatedElement = ElementType::F32;
   /// Calls of optimizers that were written as names.
   std::vector<std::unique_ptr<ast::CallExpr>> optimizerCalls;
-  Value step; ///< in updates, once it was read
+  Value step;                        ///< in updates, once it was read
+  std::deque<NamedSetting> settings; ///< each behind those in its value
+  std::map<std::string, Tensor> settingInputs; ///< by type and expression
+  /// Numbers whose tensors they are.
+  std::vector<std::pair<Number, Tensor>> computedSettings;
+  struct Requirement {
+    std::string expression;
+    std::vector<NamedSetting *> settings;
+  };
+  std::vector<Requirement> requirements; ///< of settings, that hold
 
   bool hasMesh = false; ///< false after an error in it
   const std::vector<ast::LayoutRule> *layoutRules = nullptr;

@@ -141,10 +141,15 @@ Tensor Elaborator::toTensor(const Value &value, Span span, ElementType hint) {
   if (const auto *truth = std::get_if<bool>(&value))
     return checked(
         builder.constant(int64_t(*truth), ElementType::Bool, getWhere(span)));
-  if (std::optional<Number> number = getNumber(value))
-    return checked(number->isInteger
-                       ? builder.constant(number->integer, hint, getWhere(span))
-                       : builder.constant(number->real, hint, getWhere(span)));
+  if (std::optional<Number> number = getNumber(value)) {
+    const Where where = getWhere(span);
+    if (updated && isFloat(hint) && number->isSettable())
+      return checked(toSetting(*number, hint, where));
+    const runtime::Number plain = number->get();
+    return checked(plain.isInteger
+                       ? builder.constant(plain.integer, hint, where)
+                       : builder.constant(plain.real, hint, where));
+  }
   if (!isPoison(value))
     error(Code::WrongKind, span,
           fmt::format("expected a tensor or a number, found {}",
@@ -243,10 +248,12 @@ static std::optional<Comparison> getComparison(Operator op) {
 /// Whether numbers of `type` are as they were with `number` on the right, or
 /// the left. The dialect would fold it as well, and the name of the result with
 /// it.
-static bool isNeutral(Operator op, ElementType type, Number number,
+static bool isNeutral(Operator op, ElementType type, const Number &number,
                       bool isRight) {
   if (isForData(type) || type == ElementType::Bool)
     return false; // which compute nothing, and say so
+  if (number.isSettable())
+    return false; // it may be another one
   switch (op) {
   case Operator::Add:
     return number.toDouble() == 0;
@@ -351,27 +358,10 @@ void Elaborator::noteOuter(std::string_view what, const Tensor &result,
   addCalls(note, span);
 }
 
-Value Elaborator::applyToNumbers(Operator op, Number lhs, Number rhs,
-                                 Span span) {
-  if (std::optional<Comparison> comparison = getComparison(op)) {
-    std::optional<int> order = compareNumbers(lhs, rhs);
-    if (!order)
-      return *comparison == Comparison::Ne;
-    switch (*comparison) {
-    case Comparison::Eq:
-      return *order == 0;
-    case Comparison::Ne:
-      return *order != 0;
-    case Comparison::Lt:
-      return *order < 0;
-    case Comparison::Le:
-      return *order <= 0;
-    case Comparison::Gt:
-      return *order > 0;
-    case Comparison::Ge:
-      return *order >= 0;
-    }
-  }
+Value Elaborator::applyToNumbers(Operator op, const Number &lhs,
+                                 const Number &rhs, Span span) {
+  if (std::optional<Comparison> comparison = getComparison(op))
+    return compare(*comparison, lhs, rhs);
   if (op == Operator::And || op == Operator::Or) {
     error(Code::WrongKind, span,
           fmt::format("\"{}\" does not apply to numbers", getSpelling(op)));

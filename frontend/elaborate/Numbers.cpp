@@ -1,157 +1,115 @@
 #include "frontend/elaborate/Numbers.h"
+#include "runtime/settings/Settings.h"
 
-#include <cmath>
-#include <limits>
+#include <algorithm>
 
-#include <fmt/format.h>
-
+using namespace meshc;
 using namespace meshc::frontend;
 using ast::Operator;
 
-std::string meshc::frontend::toString(Number number) {
-  return number.isInteger ? fmt::format("{}", number.integer)
-                          : fmt::format("{}", number.real);
+/// Longer expressions fix what they are of: each step of a training computes
+/// them anew. No recipe of the standard library has one of 100 characters.
+static constexpr size_t maxExpression = 1000;
+
+static void fix(const std::vector<NamedSetting *> &settings) {
+  for (NamedSetting *setting : settings)
+    setting->isFixed = true;
 }
 
-static bool isWhole(double real) {
-  return std::isfinite(real) && std::trunc(real) == real;
+runtime::Number Number::get() const {
+  if (derivation)
+    fix(derivation->settings);
+  return value;
 }
 
-std::optional<int64_t> meshc::frontend::toInteger(Number number) {
-  if (number.isInteger)
-    return number.integer;
-  // Every whole double of this range is an integer of 64 bits.
-  if (isWhole(number.real) && number.real >= -0x1p63 && number.real < 0x1p63)
-    return static_cast<int64_t>(number.real);
-  return std::nullopt;
+bool Number::isSettable() const {
+  return derivation &&
+         !std::ranges::all_of(derivation->settings, &NamedSetting::isFixed);
 }
 
-std::string meshc::frontend::describeNoInteger(Number number) {
-  return isWhole(number.toDouble()) ? "does not fit 64 bits"
-                                    : "is not an integer";
+std::string Number::toExpression() const {
+  return derivation ? derivation->expression : runtime::toExpression(value);
 }
 
-/// Largest magnitude up to which every integer is a double.
-static constexpr int64_t maxExact = int64_t(1) << 53;
-
-static std::optional<Number> power(int64_t base, int64_t exponent,
-                                   std::string &why) {
-  int64_t result = 1;
-  for (; exponent > 0; exponent /= 2) {
-    bool overflows =
-        exponent % 2 && __builtin_mul_overflow(result, base, &result);
-    // The last square is not needed, and may overflow.
-    overflows |= exponent > 1 && __builtin_mul_overflow(base, base, &base);
-    if (overflows) {
-      why = "the power does not fit 64 bits";
-      return std::nullopt;
-    }
+Number Number::of(const Number &number, NamedSetting &setting) {
+  if (setting.value.empty()) {
+    setting.value = number.toExpression();
+    if (number.derivation)
+      setting.others = number.derivation->settings;
   }
-  return Number::of(result);
+  Number named = number;
+  Derivation derivation{setting.name, {&setting}};
+  derivation.settings.insert(derivation.settings.end(), setting.others.begin(),
+                             setting.others.end());
+  named.derivation = std::make_shared<Derivation>(std::move(derivation));
+  return named;
 }
 
-static std::optional<Number> divide(int64_t lhs, int64_t rhs,
-                                    std::string &why) {
-  if (rhs == -1 && lhs == std::numeric_limits<int64_t>::min()) {
-    why = "the quotient does not fit 64 bits";
-    return std::nullopt;
-  }
-  if (lhs % rhs == 0)
-    return Number::of(lhs / rhs);
-  auto isExact = [](int64_t value) {
-    return value >= -maxExact && value <= maxExact;
-  };
-  if (!isExact(lhs) || !isExact(rhs)) {
-    why = "the quotient is not exact";
-    return std::nullopt;
-  }
-  return Number::of(double(lhs) / double(rhs));
+Number Number::derive(runtime::Number value, const Number &lhs,
+                      const Number *rhs, std::string_view sign) {
+  Number derived(value);
+  if (!lhs.derivation && !(rhs && rhs->derivation))
+    return derived;
+  Derivation derivation{lhs.toExpression(), {}};
+  if (rhs)
+    derivation.expression += " " + rhs->toExpression();
+  (derivation.expression += ' ') += sign;
+  for (const Number *of : {&lhs, rhs})
+    if (of && of->derivation)
+      for (NamedSetting *setting : of->derivation->settings)
+        if (!std::ranges::count(derivation.settings, setting))
+          derivation.settings.push_back(setting);
+  if (derivation.expression.size() > maxExpression)
+    fix(derivation.settings);
+  else
+    derived.derivation = std::make_shared<Derivation>(std::move(derivation));
+  return derived;
 }
 
-static std::optional<Number> computeIntegers(Operator op, int64_t lhs,
-                                             int64_t rhs, std::string &why) {
-  int64_t result = 0;
-  bool overflows = false;
+static runtime::Arithmetic getArithmetic(Operator op) {
   switch (op) {
   case Operator::Add:
-    overflows = __builtin_add_overflow(lhs, rhs, &result);
-    break;
+    return runtime::Arithmetic::Add;
   case Operator::Subtract:
-    overflows = __builtin_sub_overflow(lhs, rhs, &result);
-    break;
+    return runtime::Arithmetic::Subtract;
   case Operator::Multiply:
-    overflows = __builtin_mul_overflow(lhs, rhs, &result);
-    break;
+    return runtime::Arithmetic::Multiply;
   case Operator::Divide:
-    return divide(lhs, rhs, why);
+    return runtime::Arithmetic::Divide;
   case Operator::Remainder:
-    // The most negative number by -1 traps, though its remainder is 0.
-    result = rhs == -1 ? 0 : lhs % rhs;
-    if (result && (result < 0) != (rhs < 0))
-      result += rhs;
-    break;
+    return runtime::Arithmetic::Remainder;
   case Operator::Power:
-    return power(lhs, rhs, why);
-  default:
-    __builtin_unreachable();
-  }
-  if (overflows) {
-    why = "the result does not fit 64 bits";
-    return std::nullopt;
-  }
-  return Number::of(result);
-}
-
-static double computeReals(Operator op, double lhs, double rhs) {
-  switch (op) {
-  case Operator::Add:
-    return lhs + rhs;
-  case Operator::Subtract:
-    return lhs - rhs;
-  case Operator::Multiply:
-    return lhs * rhs;
-  case Operator::Divide:
-    return lhs / rhs;
-  case Operator::Remainder:
-    return lhs - std::floor(lhs / rhs) * rhs;
-  case Operator::Power:
-    return std::pow(lhs, rhs);
+    return runtime::Arithmetic::Power;
   default:
     __builtin_unreachable();
   }
 }
 
-std::optional<Number> meshc::frontend::compute(Operator op, Number lhs,
-                                               Number rhs, std::string &why) {
-  bool divides = op == Operator::Divide || op == Operator::Remainder;
-  if (divides && rhs.toDouble() == 0) {
-    why = "division by zero";
-    return std::nullopt;
-  }
-  bool isIntegerPower = op != Operator::Power || rhs.integer >= 0;
-  if (lhs.isInteger && rhs.isInteger && isIntegerPower)
-    return computeIntegers(op, lhs.integer, rhs.integer, why);
-  double result = computeReals(op, lhs.toDouble(), rhs.toDouble());
-  bool mayBeInfinite = std::isinf(lhs.toDouble()) || std::isinf(rhs.toDouble());
-  if (std::isnan(result) || (std::isinf(result) && !mayBeInfinite)) {
-    why = std::isnan(result) ? "the result is not a number"
-                             : "the result overflows";
-    return std::nullopt;
-  }
-  return Number::of(result);
+std::string frontend::toString(const Number &number) {
+  return runtime::toString(number.peek());
 }
 
-std::optional<Number> meshc::frontend::negate(Number number, std::string &why) {
-  if (!number.isInteger)
-    return Number::of(-number.real);
-  return computeIntegers(Operator::Subtract, 0, number.integer, why);
+std::optional<int64_t> frontend::toInteger(const Number &number) {
+  return runtime::toInteger(number.get());
 }
 
-std::optional<int> meshc::frontend::compareNumbers(Number lhs, Number rhs) {
-  if (lhs.isInteger && rhs.isInteger)
-    return lhs.integer < rhs.integer ? -1 : lhs.integer > rhs.integer;
-  double left = lhs.toDouble(), right = rhs.toDouble();
-  if (std::isnan(left) || std::isnan(right))
+std::string frontend::describeNoInteger(const Number &number) {
+  return runtime::describeNoInteger(number.peek());
+}
+
+std::optional<Number> frontend::compute(Operator op, const Number &lhs,
+                                        const Number &rhs, std::string &why) {
+  const runtime::Arithmetic arithmetic = getArithmetic(op);
+  const auto value = runtime::compute(arithmetic, lhs.value, rhs.value, why);
+  if (!value)
     return std::nullopt;
-  return left < right ? -1 : left > right;
+  const char sign = char(arithmetic);
+  return Number::derive(*value, lhs, &rhs, {&sign, 1});
+}
+
+std::optional<Number> frontend::negate(const Number &number, std::string &why) {
+  const auto value = runtime::negate(number.value, why);
+  if (!value)
+    return std::nullopt;
+  return Number::derive(*value, number, nullptr, "~");
 }

@@ -99,7 +99,7 @@ std::string Elaborator::describeOptimizer(const Optimizer &optimizer) {
     std::string text(sources.getText(expr->span));
     if (given != optimizer.call->arguments.end() && isKnown(*expr))
       if (std::optional<Number> number = getNumber(evaluate(*expr)))
-        text = fmt::format("{:g}", number->toDouble());
+        text = fmt::format("{:g}", number->peek().toDouble());
     hyper.push_back(fmt::format("{} = {}", parameter.name.text, text));
   }
   return fmt::format("{}({})", optimizer.call->callee.text,
@@ -265,6 +265,8 @@ void Elaborator::buildUpdates(const Recipe &recipe) {
   }
   updated.reset();
   training = around;
+  if (!diagnostics.hasErrors())
+    finishSettings();
 }
 
 void Elaborator::buildRate(const Optimizer &optimizer,

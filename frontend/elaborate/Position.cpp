@@ -230,7 +230,8 @@ static std::optional<Position> getRemainder(Position position, int64_t by,
 }
 
 std::optional<Position> frontend::compute(Operator op, const Position &lhs,
-                                          Number rhs, PositionError &error) {
+                                          const Number &rhs,
+                                          PositionError &error) {
   std::optional<int64_t> number = toInteger(rhs);
   if (!number) {
     bool isFactor = op == Operator::Multiply;
@@ -259,7 +260,7 @@ std::optional<Position> frontend::compute(Operator op, const Position &lhs,
       fmt::format("\"{}\" makes no position of a dim", ast::getSpelling(op)));
 }
 
-std::optional<Position> frontend::compute(Operator op, Number lhs,
+std::optional<Position> frontend::compute(Operator op, const Number &lhs,
                                           const Position &rhs,
                                           PositionError &error) {
   if (op == Operator::Add || op == Operator::Multiply)

@@ -64,8 +64,8 @@ std::optional<Position> add(const Position &lhs, const Position &rhs,
 /// error, where the result is no position: x * row with a fraction x, 1 / row,
 /// a remainder by a number that is not positive or of an exact quotient.
 std::optional<Position> compute(ast::Operator op, const Position &lhs,
-                                Number rhs, PositionError &error);
-std::optional<Position> compute(ast::Operator op, Number lhs,
+                                const Number &rhs, PositionError &error);
+std::optional<Position> compute(ast::Operator op, const Number &lhs,
                                 const Position &rhs, PositionError &error);
 std::optional<Position> negate(const Position &position, PositionError &error);
 /// Rounded down, or up, to a whole position.

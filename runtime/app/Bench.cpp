@@ -148,6 +148,8 @@ Status runtime::runBench(Session &session, const BenchRequest &request) {
                  "this executable minimises no output, so it has no loss to "
                  "report",
                  ""};
+  if (Status set = session.set(request.settings); !set)
+    return set;
   constexpr int64_t warmUpSteps = StepTracer::warmUpSteps;
   const int64_t timedSteps = warmUpSteps + request.steps;
   Result<StepTracer> tracer =

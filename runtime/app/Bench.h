@@ -9,9 +9,10 @@ namespace meshc::runtime {
 struct BenchRequest {
   int64_t steps = 20;
   int64_t seed = 0;
-  double compileSeconds = 0; ///< passed through to the result
-  bool profile = false;      ///< adds where the time goes
-  TraceRequest trace;        ///< of steps behind those that are timed
+  double compileSeconds = 0;         ///< passed through to the result
+  bool profile = false;              ///< adds where the time goes
+  TraceRequest trace;                ///< of steps behind those that are timed
+  std::vector<NamedNumber> settings; ///< instead of the spec's
 };
 
 /// Runs the training step on random data, twice to warm up and then

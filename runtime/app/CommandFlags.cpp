@@ -73,6 +73,37 @@ void CommandLine::addDataFolder(CLI::App *subcommand) {
       ->required();
 }
 
+/// "lr=0.01" in its two parts; nothing where it is none.
+static std::optional<NamedNumber> parseSetting(const std::string &text) {
+  const size_t sign = text.find('=');
+  if (sign == 0 || sign == std::string::npos)
+    return std::nullopt;
+  const auto value = parseNumber(std::string_view(text).substr(sign + 1));
+  return value ? std::optional(NamedNumber{text.substr(0, sign), *value})
+               : std::nullopt;
+}
+
+void CommandLine::addSettings(CLI::App *subcommand,
+                              std::vector<NamedNumber> &settings) {
+  takes("NAME=NUMBER",
+        subcommand
+            ->add_option_function<std::vector<std::string>>(
+                "--set",
+                [&settings](const std::vector<std::string> &texts) {
+                  for (const std::string &text : texts)
+                    settings.push_back(*parseSetting(text));
+                },
+                "a number of the spec for this run, where the optimizer alone "
+                "computes with it, as --set lr=0.01; info lists them")
+            ->allow_extra_args(false)
+            ->check([](const std::string &text) {
+              return parseSetting(text)
+                         ? ""
+                         : fmt::format("expected NAME=NUMBER, found '{}'",
+                                       text);
+            }));
+}
+
 /// `which`: the steps that are traced.
 void CommandLine::addTrace(CLI::App *subcommand, TraceRequest &request,
                            const std::string &which) {
@@ -198,6 +229,7 @@ CommandLine::CommandLine() {
       ->check(CLI::Range(int64_t(0), int64_t(1) << 40))
       ->excludes(epochs);
   addSeed(train, "the parameters, the order of samples and random numbers");
+  addSettings(train, flags.training.settings);
   addParameters(train);
   takes("FILE", train->add_option("--metrics", flags.training.metrics.linesPath,
                                   "for one JSON object per step"));
@@ -258,6 +290,7 @@ CommandLine::CommandLine() {
                   "report where the time goes");
   addTrace(bench, flags.bench.trace, "steps behind those that are timed");
   addSeed(bench, "the parameters and the data");
+  addSettings(bench, flags.bench.settings);
   takes("SECONDS",
         bench->add_option("--compile-seconds", flags.bench.compileSeconds,
                           "reported as compile_s"));

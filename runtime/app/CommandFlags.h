@@ -85,6 +85,7 @@ private:
                           std::function<Status(Session &)> run);
   CLI::Option *addSeed(CLI::App *subcommand, const std::string &what);
   void addDataFolder(CLI::App *subcommand);
+  void addSettings(CLI::App *subcommand, std::vector<NamedNumber> &settings);
   CLI::Option *addEvalSteps(CLI::App *subcommand);
   CLI::Option *addSource(CLI::App *subcommand, const char *what);
   CLI::Option *addNames(CLI::App *subcommand, const char *what);

@@ -44,6 +44,12 @@ static Agreements getAgreements(const CommandLine &commandLine,
       list += file.substr(0, file.find('=')) + " ";
     return list;
   };
+  auto numbers = [](const std::vector<NamedNumber> &settings) {
+    std::string list;
+    for (const auto &[name, value] : settings)
+      list += fmt::format("{}={} ", name, toExpression(value));
+    return list;
+  };
   return {
       {"the program", getDigest(std::as_bytes(program))},
       {"the command", commandLine.command},
@@ -53,6 +59,9 @@ static Agreements getAgreements(const CommandLine &commandLine,
                       ? std::to_string(flags.bench.steps)
                       : number(flags.training.steps)},
       {"--epochs", number(flags.training.epochs)},
+      {"--set",
+       numbers(commandLine.command == "bench" ? flags.bench.settings
+                                              : flags.training.settings)},
       {"--eval-steps", number(flags.training.evalBatches)},
       {"--eval-every", number(flags.training.evalEvery)},
       {"--no-eval", flags.training.evaluates ? "not given" : "given"},

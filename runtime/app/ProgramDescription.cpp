@@ -2,6 +2,7 @@
 
 #include "runtime/cuda/library/SystemReport.h"
 #include "runtime/io/FilePattern.h"
+#include "runtime/settings/Settings.h"
 
 #include <fmt/format.h>
 
@@ -54,6 +55,45 @@ static std::string describeData(const exec::ExecutableT &data) {
   return text;
 }
 
+/// How parameters change, the rates of optimizers, and the numbers that --set
+/// takes.
+static std::string describeTraining(const exec::ExecutableT &data) {
+  if (!data.training)
+    return "";
+  const exec::TrainingT &training = *data.training;
+  std::string outputs = training.minimize;
+  for (const std::string &other : training.others)
+    outputs += ", " + other;
+  std::string text = fmt::format("training\n  minimizes {}\n  by {}\n", outputs,
+                                 training.optimizer);
+  if (training.steps > 0)
+    text += fmt::format("  for {} steps\n", training.steps);
+  else if (training.epochs > 0)
+    text += fmt::format("  for {} epochs\n", training.epochs);
+  if (training.parts > 1)
+    text += fmt::format("  in steps of {} parts\n", training.parts);
+  for (const auto &rate : training.rates) {
+    text += fmt::format("  {} at step", rate->name);
+    for (size_t i = 0; i < rate->steps.size(); ++i)
+      text += fmt::format("{} {}: {:.4g}", i ? "," : "", rate->steps[i],
+                          rate->values[i]);
+    text += "\n";
+  }
+  const Result<Settings> settings = Settings::create(data);
+  for (const bool isFixed : {false, true}) {
+    if (!settings)
+      break;
+    std::string list;
+    for (const auto &[name, value] : settings->list(isFixed))
+      list += fmt::format("{}{} = {}", list.empty() ? "" : ", ", name,
+                          toString(value));
+    if (!list.empty())
+      text += fmt::format("  {} {}\n",
+                          isFixed ? "compiled in:" : "for --set:", list);
+  }
+  return text;
+}
+
 std::string runtime::describeProgram(const Executable &executable) {
   const exec::ExecutableT &data = executable.data;
   std::string text;
@@ -100,7 +140,7 @@ std::string runtime::describeProgram(const Executable &executable) {
     add("  {}: {}, {}\n", name, toString(layout),
         layout::toString(executable.mesh, getSharding(layout), dims));
   };
-  text += describeData(data);
+  text += describeData(data) + describeTraining(data);
   add("variables\n");
   for (const auto &variable : data.variables)
     addValue(variable->name, *variable->layout);

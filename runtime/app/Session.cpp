@@ -83,6 +83,10 @@ Session::create(Executable executable,
     return Error{ErrorCode::Usage,
                  "--threads is for CPUs, this executable is for GPUs", ""};
   std::unique_ptr<Session> session(new Session(std::move(executable)));
+  Result<Settings> settings = Settings::create(session->executable.data);
+  if (!settings)
+    return settings.getError();
+  session->settings = std::move(*settings);
   session->ranks = ranks;
   DeviceRequest request{
       session->executable, kernels, threads, transport, gpus, nullptr, nullptr};
@@ -304,7 +308,28 @@ Status Session::run(const exec::ProgramT &program, int64_t number,
                                number, std::numeric_limits<int32_t>::max())));
   if (ready && program.part)
     ready = set(*program.part, int32_t(part));
+  for (const auto &port : program.settings) {
+    if (!ready)
+      break;
+    Result<std::vector<std::byte>> value =
+        settings.evaluate(port->name, port->layout->element);
+    ready = value ? scatter(*devices, *port->layout, port->buffer, *value)
+                  : Status(value.getError());
+  }
   return ready ? devices->run(program) : ready;
+}
+
+Status Session::set(std::span<const NamedNumber> numbers) {
+  if (Status set = settings.set(numbers); !set)
+    return set;
+  for (const auto &program : executable.data.programs)
+    for (const auto &port : program->settings) {
+      Result<std::vector<std::byte>> value =
+          settings.evaluate(port->name, port->layout->element);
+      if (!value)
+        return value.getError();
+    }
+  return Status::success();
 }
 
 Status Session::initialise(int64_t newSeed) {

@@ -4,6 +4,7 @@
 #include "runtime/data/Values.h"
 #include "runtime/devices/OpenDevices.h"
 #include "runtime/metrics/StepMetrics.h"
+#include "runtime/settings/Settings.h"
 
 #include <memory>
 #include <optional>
@@ -79,6 +80,11 @@ public:
   /// The parameter `name`. Errors: WrongInput, naming those there are.
   Result<const exec::VariableT *> getParameter(std::string_view name) const;
 
+  /// The numbers of the spec that steps compute with.
+  const Settings &getSettings() const { return settings; }
+  /// Sets some of them. Errors: as Settings::set.
+  Status set(std::span<const NamedNumber> numbers);
+
   /// Sets every variable by running "init" with this seed, from which programs
   /// draw from then on.
   Status initialise(int64_t seed);
@@ -106,6 +112,7 @@ private:
   explicit Session(Executable executable) : executable(std::move(executable)) {}
 
   Executable executable;
+  Settings settings;
   int64_t seed = 0;
   Ranks *ranks = nullptr;
   std::unique_ptr<cuda::Peers> peers; ///< of GPUs, with other ranks

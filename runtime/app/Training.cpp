@@ -73,8 +73,20 @@ static bool isInFolder(const std::string &checkpoint,
 /// where the output is none of the evaluation's numbers; those of reading.
 static Status complete(const Session &session, const TestSplit &split,
                        const TrainingRequest &request, Criterion &criterion) {
+  const exec::TrainingT &recipe = *session.getExecutable().data.training;
+  if (criterion.output.empty() && !recipe.others.empty()) {
+    std::vector<std::string> minimized{recipe.minimize};
+    for (const std::string &other : recipe.others)
+      if (std::find(minimized.begin(), minimized.end(), other) ==
+          minimized.end())
+        minimized.push_back(other);
+    return Error{ErrorCode::Usage,
+                 "--keep-best: the training minimizes several outputs",
+                 fmt::format("say which: --keep-best {}",
+                             fmt::join(minimized, ", or --keep-best "))};
+  }
   if (criterion.output.empty())
-    criterion.output = session.getExecutable().data.training->minimize;
+    criterion.output = recipe.minimize;
   Result<const exec::ProgramT *> program = session.getProgram("eval");
   if (!program)
     return program.getError();
@@ -192,6 +204,45 @@ static Status evaluateInTheEnd(Session &session, const TestSplit &split,
   return checkTestLoss(request, *session.getExecutable().data.training, means);
 }
 
+/// Sets the numbers that the training of the checkpoint had set, if there is
+/// one, and those that are given. Errors: as Session::set.
+static Status setNumbers(Session &session,
+                         const std::vector<NamedNumber> &given,
+                         const Checkpoint *checkpoint) {
+  std::map<std::string, Number> stored, numbers;
+  if (checkpoint)
+    stored = checkpoint->getManifest().position.settings;
+  for (const auto &[name, value] : given)
+    numbers.insert_or_assign(name, value);
+  // What the checkpoint had of numbers that are other ones from now on.
+  std::map<std::string, Number> changed;
+  for (const auto &[name, value] : stored) {
+    const NamedNumber number{name, value};
+    if (!numbers.contains(name) && !session.set({&number, 1}))
+      changed.emplace(name, value);
+  }
+  std::vector<NamedNumber> list;
+  for (const auto &[name, value] : numbers) {
+    list.push_back({name, value});
+    Result<Number> before = session.getSettings().get(name);
+    if (const auto found = stored.find(name); found != stored.end())
+      before = found->second;
+    if (checkpoint && before && toExpression(*before) != toExpression(value))
+      changed.emplace(name, *before);
+  }
+  if (Status set = session.set(list); !set)
+    return set;
+  for (const auto &[name, value] : changed) {
+    const Result<Number> now = session.getSettings().get(name);
+    if (session.isFirst())
+      printNote(fmt::format(
+          "'{}' was trained with {} = {}, and {} from here on",
+          checkpoint->getPath(), name, toString(value),
+          now ? "it is " + toString(*now) : "the program has no such number"));
+  }
+  return Status::success();
+}
+
 /// A training that knows which checkpoint it goes on from.
 static Status trainFrom(Session &session, const TrainingRequest &request) {
   Result<const exec::ProgramT *> program = session.getStep();
@@ -221,6 +272,10 @@ static Status trainFrom(Session &session, const TrainingRequest &request) {
       return opened.getError();
     checkpoint = std::move(*opened);
   }
+  if (Status set = setNumbers(session, request.settings,
+                              checkpoint ? &*checkpoint : nullptr);
+      !set)
+    return set;
   std::optional<ByteProgress> progress("data read");
   Result<Dataset> dataset =
       Dataset::load(session.getExecutable(), **program, Dataset::Split::Train,
@@ -252,6 +307,7 @@ static Status trainFrom(Session &session, const TrainingRequest &request) {
       getPosition(*dataset, request, checkpoint ? &*checkpoint : nullptr);
   if (!position)
     return position.getError();
+  position->settings = session.getSettings().getChanged();
   std::vector<NamedValue> means;
   Status trained = runSteps(
       session, **program, *dataset, split ? &*split : nullptr, request,

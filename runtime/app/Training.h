@@ -15,9 +15,10 @@ namespace meshc::runtime {
 
 struct TrainingRequest {
   std::string dataFolder;
-  std::optional<int64_t> seed;   ///< none given: 0, or the checkpoint's
-  std::optional<int64_t> epochs; ///< instead of the model's
-  std::optional<int64_t> steps;  ///< instead of the epochs
+  std::optional<int64_t> seed;       ///< none given: 0, or the checkpoint's
+  std::optional<int64_t> epochs;     ///< instead of the model's
+  std::optional<int64_t> steps;      ///< instead of the epochs
+  std::vector<NamedNumber> settings; ///< instead of the spec's numbers
   MetricsRequest metrics;
   bool trapsNan = false;              ///< see NanTrap
   bool failsOnNan = false;            ///< ends where the loss is not finite

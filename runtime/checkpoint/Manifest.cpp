@@ -5,6 +5,7 @@
 #include "runtime/exec/Executable.h"
 #include "runtime/io/FileErrors.h"
 #include "runtime/io/Json.h"
+#include "runtime/settings/Settings.h"
 
 #include <fmt/format.h>
 
@@ -131,6 +132,16 @@ static std::string toJson(const std::optional<Evaluation> &evaluation) {
                      criterion.samples, runtime::toJson(criterion.data));
 }
 
+/// A line with the numbers that were set, if there are.
+static std::string toJson(const std::map<std::string, Number> &settings) {
+  std::string text;
+  for (const auto &[name, value] : settings)
+    text += fmt::format("{}{{\"name\": {}, \"value\": \"{}\"}}",
+                        text.empty() ? "" : ", ", runtime::toJson(name),
+                        toExpression(value));
+  return text.empty() ? "" : fmt::format("  \"settings\": [{}],\n", text);
+}
+
 /// Between the text that is digested and its digest; and behind that.
 static constexpr std::string_view digestField = ",\n  \"digest\": \"",
                                   end = "\"\n}\n";
@@ -153,32 +164,32 @@ std::string runtime::renderManifest(const Manifest &manifest) {
   }
   for (const StoredTensor &tensor : manifest.tensors)
     tensors += (tensors.empty() ? "\n    " : ",\n    ") + ::toJson(tensor);
-  std::string text =
-      fmt::format("{{\n"
-                  "  \"format\": \"{}\",\n"
-                  "  \"version\": {},\n"
-                  "  \"producer\": {},\n"
-                  "  \"model\": {},\n"
-                  "  \"spec_sha256\": {},\n"
-                  "  \"mesh\": {},\n"
-                  "  \"precision\": {},\n"
-                  "  \"processes\": {},\n"
-                  "  \"saved_at\": {},\n"
-                  "  \"step\": {},\n"
-                  "  \"seed\": {},\n"
-                  "  \"batch\": {},\n"
-                  "  \"samples\": {},\n"
-                  "  \"data\": [{}],\n"
-                  "{}"
-                  "  \"piece_bytes\": {},\n"
-                  "  \"files\": [{}],\n"
-                  "  \"tensors\": [{}]",
-                  format, Manifest::version, toJson(manifest.producer),
-                  toJson(manifest.model), toJson(manifest.specSha256),
-                  toJson(manifest.mesh), toJson(manifest.precision),
-                  manifest.processes, manifest.savedAt, position.step,
-                  position.seed, position.batch, position.samples, data,
-                  ::toJson(manifest.evaluation), pieceBytes, files, tensors);
+  std::string text = fmt::format(
+      "{{\n"
+      "  \"format\": \"{}\",\n"
+      "  \"version\": {},\n"
+      "  \"producer\": {},\n"
+      "  \"model\": {},\n"
+      "  \"spec_sha256\": {},\n"
+      "  \"mesh\": {},\n"
+      "  \"precision\": {},\n"
+      "  \"processes\": {},\n"
+      "  \"saved_at\": {},\n"
+      "  \"step\": {},\n"
+      "  \"seed\": {},\n"
+      "  \"batch\": {},\n"
+      "  \"samples\": {},\n"
+      "  \"data\": [{}],\n"
+      "{}{}"
+      "  \"piece_bytes\": {},\n"
+      "  \"files\": [{}],\n"
+      "  \"tensors\": [{}]",
+      format, Manifest::version, toJson(manifest.producer),
+      toJson(manifest.model), toJson(manifest.specSha256),
+      toJson(manifest.mesh), toJson(manifest.precision), manifest.processes,
+      manifest.savedAt, position.step, position.seed, position.batch,
+      position.samples, data, ::toJson(position.settings),
+      ::toJson(manifest.evaluation), pieceBytes, files, tensors);
   return sealManifest(std::move(text));
 }
 
@@ -376,6 +387,26 @@ static Evaluation readEvaluation(const json &object, std::string &defect) {
   return evaluation;
 }
 
+/// The numbers that were set; `defect` tells what is wrong with them.
+static std::map<std::string, Number> readSettings(const json &list,
+                                                  std::string &defect) {
+  std::map<std::string, Number> settings;
+  for (const json &object : list) {
+    JsonFields fields(object);
+    const std::string name = fields.getText("name");
+    const std::string text = fields.getText("value");
+    defect = fields.getDefect();
+    const std::optional<Number> value = parseNumber(text);
+    if (defect.empty() && !value)
+      defect = fmt::format("have the number '{}'", text);
+    if (defect.empty() && !settings.emplace(name, *value).second)
+      defect = fmt::format("have '{}' twice", name);
+    if (!defect.empty())
+      break;
+  }
+  return settings;
+}
+
 Result<Manifest> runtime::parseManifest(std::string_view text,
                                         const std::string &path) {
   Result<json> parsed = parseStrictJson(text, path);
@@ -423,6 +454,15 @@ Result<Manifest> runtime::parseManifest(std::string_view text,
                                source.getText("digest"));
     if (!source.getDefect().empty())
       return getDamage(path, "its data " + source.getDefect());
+  }
+  if (parsed->contains("settings")) {
+    std::string defect;
+    const json &settings = fields.getList("settings");
+    position.settings = readSettings(settings, defect);
+    if (!fields.getDefect().empty())
+      return getDamage(path, "it " + fields.getDefect());
+    if (!defect.empty())
+      return getDamage(path, "its settings " + defect);
   }
   if (const auto found = parsed->find("evaluation"); found != parsed->end()) {
     std::string defect;

@@ -10,8 +10,10 @@
 #include "runtime/checkpoint/Digest.h"
 #include "runtime/exec/Error.h"
 #include "runtime/exec/exec_generated.h"
+#include "runtime/settings/Numbers.h"
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -29,6 +31,8 @@ struct TrainingPosition {
   int64_t samples = 0; ///< in an epoch's files
   /// Inputs and the digests of the samples that they read.
   std::vector<std::pair<std::string, std::string>> data;
+  /// Numbers of the spec that were set for it, by name.
+  std::map<std::string, Number> settings = {};
 };
 
 /// By what a checkpoint is the best one of its training.

@@ -180,6 +180,14 @@ bool ExecutableChecker::checkProgram(const exec::ProgramT &program) {
       !checkNumberOfRun(program.part.get(), exec::ElementType::i32,
                         "the number of its part"))
     return false;
+  for (const auto &port : program.settings)
+    if (!checkNumberOfRun(port.get(),
+                          port->layout && port->layout->element ==
+                                              exec::ElementType::f64
+                              ? exec::ElementType::f64
+                              : exec::ElementType::f32,
+                          "a setting"))
+      return false;
   Totals totals;
   for (size_t i = 0; i < program.commands.size(); ++i)
     if (!checkCommand(*program.commands[i], i, totals))
@@ -232,6 +240,10 @@ bool ExecutableChecker::checkData() {
   where = "training";
   if (!checkTrainingQuantities(*data.training))
     return false;
+  for (const auto &rate : data.training->rates)
+    if (rate->steps.size() != rate->values.size())
+      return fail(fmt::format("rate '{}' has {} values at {} steps", rate->name,
+                              rate->values.size(), rate->steps.size()));
   if (data.training->parts < 1)
     return fail("a step of no parts");
   if (step && (data.training->parts > 1) != (accumulate != nullptr))

@@ -26,8 +26,11 @@ nd.precision fp16 {scale = 8.0 : f64, growth_steps = 100 : i64}
 // CHECK-NEXT: nd.data "x" over "a" = "idx"("train.gz", "test.gz")
 // CHECK-NEXT: nd.data "t" over "a" = "text"("a.txt", "") stride 7 units "chars"
 // CHECK-NEXT: nd.data "r" over "a" = "rows"("a.csv", "b.csv") columns ["u", "v"]
-// CHECK-NEXT: nd.training minimize "loss" by "sgd" epochs 5 steps 0
+// CHECK-NEXT: nd.training minimize "loss" by "sgd" epochs 5 steps 0 {rates = [#nd.rate<"sgd/lr" at [1, 10] = [1.000000e+00, 5.000000e-01]>]}
 // CHECK-NEXT: nd.objective minimize "loss"
+// CHECK-NEXT: nd.setting "lr" = "0.5"
+// CHECK-NEXT: nd.setting "layers" = "lr 2 *" fixed
+// CHECK-NEXT: nd.requirement "lr 0 >="
 nd.variable parameter @w : !a = #nd.fill<1.5>
 nd.variable parameter @normal : !a = #nd.random<normal, 0.0, 0.5>
 nd.variable parameter @"block/uniform" : !a = #nd.random<uniform, -1.0, 1.0>
@@ -36,8 +39,11 @@ nd.variable in_step @"gradient of w" : !a = #nd.fill<0.0>
 nd.data "x" over "a" = "idx"("train.gz", "test.gz")
 nd.data "t" over "a" = "text"("a.txt", "") stride 7 units "chars"
 nd.data "r" over "a" = "rows"("a.csv", "b.csv") columns ["u", "v"]
-nd.training minimize "loss" by "sgd" epochs 5 steps 0
+nd.training minimize "loss" by "sgd" epochs 5 steps 0 {rates = [#nd.rate<"sgd/lr" at [1, 10] = [1.0, 0.5]>]}
 nd.objective minimize "loss"
+nd.setting "lr" = "0.5"
+nd.setting "layers" = "lr 2 *" fixed
+nd.requirement "lr 0 >="
 
 // CHECK-LABEL: nd.program @border attributes {note = "kept"} {
 // CHECK-NEXT:    %[[X:.*]] = nd.input "x" : !a

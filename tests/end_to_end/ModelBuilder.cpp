@@ -278,7 +278,8 @@ void ModelBuilder::train(StringRef minimize, StringRef optimizer,
   nd::TrainingOp::create(outside, builder.getUnknownLoc(), minimize, optimizer,
                          1, 0,
                          /*parts=*/1, /*recompute=*/mlir::ArrayAttr(),
-                         /*recomputed=*/mlir::ArrayAttr());
+                         /*recomputed=*/mlir::ArrayAttr(),
+                         /*rates=*/mlir::ArrayAttr());
   UpdateBuilder::add(*model.module, optimizer, hyper);
 }
 

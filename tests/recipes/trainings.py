@@ -50,10 +50,16 @@ class Trainings:
         """The metrics of each step, and all variables of the model behind the last one.
         A place has flags of the compiler and of the program, and a number of GPUs."""
         compiled, flags, gpus = place[:3]
+        return self.run_training(self.compile(spec, compiled), flags, gpus, steps)
+
+    def compile(self, spec, flags=()):
+        program = self.folder / f"program-{next(self.numbers)}"
+        self.meshc.run("compile", str(spec), *flags, "-o", str(program))
+        return program
+
+    def run_training(self, program, flags, gpus, steps):
         number = next(self.numbers)
-        program, saved, lines = (self.folder / f"{kind}-{number}"
-                                 for kind in ("program", "saved", "metrics"))
-        self.meshc.run("compile", str(spec), *compiled, "-o", str(program))
+        saved, lines = (self.folder / f"{kind}-{number}" for kind in ("saved", "metrics"))
         self.run(program, "train", "--data-dir", self.folder, "--no-eval", "--seed", 3,
                  "--steps", steps, "--save", saved, "--metrics", lines, *flags, gpus=gpus)
         exported = self.folder / f"exported-{number}.safetensors"

@@ -1,58 +1,58 @@
-#include "frontend/elaborate/Numbers.h"
+#include "runtime/settings/Numbers.h"
 
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <tuple>
 
-using namespace meshc::frontend;
-using ast::Operator;
+using namespace meshc::runtime;
 
 static constexpr int64_t largest = std::numeric_limits<int64_t>::max();
 static constexpr int64_t smallest = std::numeric_limits<int64_t>::min();
 
-static std::string apply(Operator op, Number lhs, Number rhs) {
+static std::string apply(Arithmetic op, Number lhs, Number rhs) {
   std::string why;
   std::optional<Number> result = compute(op, lhs, rhs, why);
   if (!result)
     return "error: " + why;
   return (result->isInteger ? "i" : "d") + toString(*result);
 }
-static std::string apply(Operator op, int64_t lhs, int64_t rhs) {
+static std::string apply(Arithmetic op, int64_t lhs, int64_t rhs) {
   return apply(op, Number::of(lhs), Number::of(rhs));
 }
 
 TEST(Numbers, IntegersStayExact) {
-  EXPECT_EQ(apply(Operator::Add, 7, -9), "i-2");
-  EXPECT_EQ(apply(Operator::Multiply, 1 << 30, 1 << 30),
+  EXPECT_EQ(apply(Arithmetic::Add, 7, -9), "i-2");
+  EXPECT_EQ(apply(Arithmetic::Multiply, 1 << 30, 1 << 30),
             "i1152921504606846976");
-  EXPECT_EQ(apply(Operator::Divide, 84, 7), "i12");
-  EXPECT_EQ(apply(Operator::Divide, 7, 2), "d3.5");
-  EXPECT_EQ(apply(Operator::Power, -3, 3), "i-27");
-  EXPECT_EQ(apply(Operator::Power, 5, 0), "i1");
-  EXPECT_EQ(apply(Operator::Power, 2, 62), "i4611686018427387904");
-  EXPECT_EQ(apply(Operator::Power, 2, -1), "d0.5");
+  EXPECT_EQ(apply(Arithmetic::Divide, 84, 7), "i12");
+  EXPECT_EQ(apply(Arithmetic::Divide, 7, 2), "d3.5");
+  EXPECT_EQ(apply(Arithmetic::Power, -3, 3), "i-27");
+  EXPECT_EQ(apply(Arithmetic::Power, 5, 0), "i1");
+  EXPECT_EQ(apply(Arithmetic::Power, 2, 62), "i4611686018427387904");
+  EXPECT_EQ(apply(Arithmetic::Power, 2, -1), "d0.5");
 }
 
 TEST(Numbers, RemainderHasTheSignOfTheDivisor) {
-  EXPECT_EQ(apply(Operator::Remainder, 7, 3), "i1");
-  EXPECT_EQ(apply(Operator::Remainder, -7, 3), "i2");
-  EXPECT_EQ(apply(Operator::Remainder, 7, -3), "i-2");
-  EXPECT_EQ(apply(Operator::Remainder, -6, 3), "i0");
-  EXPECT_EQ(apply(Operator::Remainder, smallest, -1), "i0");
+  EXPECT_EQ(apply(Arithmetic::Remainder, 7, 3), "i1");
+  EXPECT_EQ(apply(Arithmetic::Remainder, -7, 3), "i2");
+  EXPECT_EQ(apply(Arithmetic::Remainder, 7, -3), "i-2");
+  EXPECT_EQ(apply(Arithmetic::Remainder, -6, 3), "i0");
+  EXPECT_EQ(apply(Arithmetic::Remainder, smallest, -1), "i0");
 }
 
 TEST(Numbers, OverflowIsAnError) {
-  EXPECT_EQ(apply(Operator::Add, largest, 1).substr(0, 5), "error");
-  EXPECT_EQ(apply(Operator::Subtract, smallest, 1).substr(0, 5), "error");
-  EXPECT_EQ(apply(Operator::Multiply, largest, 2).substr(0, 5), "error");
-  EXPECT_EQ(apply(Operator::Divide, smallest, -1).substr(0, 5), "error");
-  EXPECT_EQ(apply(Operator::Divide, largest, 2).substr(0, 5), "error");
-  EXPECT_EQ(apply(Operator::Power, 2, 63).substr(0, 5), "error");
-  EXPECT_EQ(apply(Operator::Power, 10, largest).substr(0, 5), "error");
-  EXPECT_EQ(apply(Operator::Power, 1, largest), "i1");
-  EXPECT_EQ(apply(Operator::Divide, 1, 0), "error: division by zero");
-  EXPECT_EQ(apply(Operator::Remainder, 1, 0), "error: division by zero");
-  EXPECT_EQ(apply(Operator::Power, Number::of(1e200), Number::of(1e200)),
+  EXPECT_EQ(apply(Arithmetic::Add, largest, 1).substr(0, 5), "error");
+  EXPECT_EQ(apply(Arithmetic::Subtract, smallest, 1).substr(0, 5), "error");
+  EXPECT_EQ(apply(Arithmetic::Multiply, largest, 2).substr(0, 5), "error");
+  EXPECT_EQ(apply(Arithmetic::Divide, smallest, -1).substr(0, 5), "error");
+  EXPECT_EQ(apply(Arithmetic::Divide, largest, 2).substr(0, 5), "error");
+  EXPECT_EQ(apply(Arithmetic::Power, 2, 63).substr(0, 5), "error");
+  EXPECT_EQ(apply(Arithmetic::Power, 10, largest).substr(0, 5), "error");
+  EXPECT_EQ(apply(Arithmetic::Power, 1, largest), "i1");
+  EXPECT_EQ(apply(Arithmetic::Divide, 1, 0), "error: division by zero");
+  EXPECT_EQ(apply(Arithmetic::Remainder, 1, 0), "error: division by zero");
+  EXPECT_EQ(apply(Arithmetic::Power, Number::of(1e200), Number::of(1e200)),
             "error: the result overflows");
   std::string why;
   EXPECT_FALSE(negate(Number::of(smallest), why));
@@ -79,10 +79,11 @@ TEST(Numbers, WholeDoublesAreIntegersToo) {
 
 TEST(Numbers, InfinityIsANumber) {
   double infinity = std::numeric_limits<double>::infinity();
-  EXPECT_EQ(apply(Operator::Add, Number::of(infinity), Number::of(int64_t(1))),
-            "dinf");
   EXPECT_EQ(
-      apply(Operator::Subtract, Number::of(infinity), Number::of(infinity)),
+      apply(Arithmetic::Add, Number::of(infinity), Number::of(int64_t(1))),
+      "dinf");
+  EXPECT_EQ(
+      apply(Arithmetic::Subtract, Number::of(infinity), Number::of(infinity)),
       "error: the result is not a number");
 }
 
@@ -90,4 +91,19 @@ TEST(Numbers, Order) {
   EXPECT_EQ(compareNumbers(Number::of(largest), Number::of(largest - 1)), 1);
   EXPECT_EQ(compareNumbers(Number::of(int64_t(2)), Number::of(2.5)), -1);
   EXPECT_EQ(compareNumbers(Number::of(int64_t(2)), Number::of(2.0)), 0);
+}
+
+TEST(Numbers, ComparisonsByTheirSigns) {
+  const Number two = Number::of(int64_t(2)), more = Number::of(2.5);
+  for (const auto &[sign, isLess, isSame] : {std::tuple("==", false, true),
+                                             {"!=", true, false},
+                                             {"<", true, false},
+                                             {"<=", true, true},
+                                             {">", false, false},
+                                             {">=", false, true}}) {
+    EXPECT_EQ(compare(sign, two, more), isLess) << sign;
+    EXPECT_EQ(compare(sign, two, Number::of(2.0)), isSame) << sign;
+  }
+  EXPECT_EQ(compare("=", two, two), std::nullopt);
+  EXPECT_EQ(compare("", two, two), std::nullopt);
 }
