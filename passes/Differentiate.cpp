@@ -63,6 +63,8 @@ struct Differentiate : meshc::impl::DifferentiateBase<Differentiate> {
     Objective objective = findObjective(module);
     if (!output.empty())
       objective = {output, module.getLoc()};
+    else if (objective.minimize.empty())
+      objective = {inputsOf, module.getLoc()};
     if (objective.minimize.empty())
       return markAllAnalysesPreserved();
     auto forward = module.lookupSymbol<ProgramOp>("forward");
@@ -75,6 +77,25 @@ struct Differentiate : meshc::impl::DifferentiateBase<Differentiate> {
         (training &&
          failed(differentiate(training, "training_gradient", objective))))
       signalPassFailure();
+  }
+
+  /// Has the gradients by inputs be of the output that was said for them.
+  void moveInputs(SmallVector<ObjectiveGroup> &groups,
+                  ArrayRef<GradientSource> sources) {
+    for (ObjectiveGroup &group : groups)
+      llvm::erase_if(group.sources,
+                     [&](size_t place) { return !sources[place].isParameter; });
+    auto *found = llvm::find_if(groups, [&](const ObjectiveGroup &group) {
+      return group.minimize == inputsOf;
+    });
+    if (found == groups.end()) {
+      groups.push_back({inputsOf, getOperation().getLoc()});
+      found = &groups.back();
+    }
+    for (auto [place, source] : llvm::enumerate(sources))
+      if (!source.isParameter)
+        found->sources.push_back(place);
+    llvm::sort(found->sources);
   }
 
   /// Which gradients are of which output: all of one that was asked for, else
@@ -90,9 +111,11 @@ struct Differentiate : meshc::impl::DifferentiateBase<Differentiate> {
       llvm::append_range(groups.front().sources,
                          llvm::seq<size_t>(0, sources.size()));
     }
+    if (!inputsOf.empty())
+      moveInputs(groups, sources);
     const bool hasSeveral = groups.size() > 1;
     for (const GradientSource &source : sources)
-      if (hasSeveral && !source.isParameter)
+      if (hasSeveral && inputsOf.empty() && !source.isParameter)
         return emitError(objective.loc)
                    << "several outputs are minimized: of which one is the "
                       "gradient by input \""

@@ -16,6 +16,7 @@ void meshc::buildShardingPipeline(OpPassManager &manager,
   manager.addPass(createLowerPrecision()); // f32 -> 16 bits where that is asked
   DifferentiateOptions differentiate;
   differentiate.wanted = SmallVector<std::string>(gradients.names);
+  differentiate.inputsOf = gradients.inputsOf;
   if (gradients.isWanted)
     manager.addPass(createDifferentiate(differentiate)); // -> and gradients
   manager.addPass(createBuildStep()); // forward -> eval, step with updates

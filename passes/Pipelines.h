@@ -12,6 +12,8 @@ namespace meshc {
 struct GradientOptions {
   bool isWanted = true;
   llvm::ArrayRef<std::string> names = {};
+  /// The output that gradients by inputs are of; empty: what is minimized.
+  std::string inputsOf = {};
 };
 
 /// From a module with the program @forward to its programs with a sharding on

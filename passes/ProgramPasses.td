@@ -161,6 +161,9 @@ def Differentiate : Pass<"nd-differentiate", "::mlir::ModuleOp"> {
                "if there are none">,
     Option<"output", "output", "std::string", "",
            "output to differentiate, in place of the one to minimize">,
+    Option<"inputsOf", "inputs-of", "std::string", "",
+           "output that gradients by inputs are of, and those by parameters "
+           "where nothing says what is minimized">,
   ];
   let dependentDialects = ["::meshc::nd::NDDialect"];
 }

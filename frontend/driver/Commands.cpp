@@ -235,13 +235,14 @@ int meshc::driver::runCompile(const SpecArguments &spec,
   SpecSession session(spec);
   CompileOptions options = getCompileOptions(spec, compile);
   if (!session.elaborate() || !session.checkOutput(compile.output) ||
-      !session.checkGradients(compile.grad))
+      !session.checkGradients(compile.grad, compile.of))
     return session.reportErrors();
   options.programs.emplace_back("training");
   if (!compile.grad.empty()) {
     options.programs.insert(options.programs.end(),
                             {"gradient", "training_gradient"});
     options.gradients = session.expandGradients(compile.grad);
+    options.inputsOf = compile.of;
   }
   Stage stage = compile.emit == "nd"        ? Stage::Nd
                 : compile.emit == "sharded" ? Stage::Sharded
@@ -333,6 +334,7 @@ static CompileOptions getRunOptions(const SpecArguments &spec,
   CompileOptions options = getCompileOptions(spec, compile);
   const std::vector<std::string> gradients = getGradients(run);
   options.gradients = getNames(gradients);
+  options.inputsOf = compile.of;
   if (run.bench)
     options.programs = {"init", "accumulate", "step"};
   else if (run.eval && run.isTraining && hasTraining)
@@ -375,6 +377,7 @@ static std::string getCacheKey(mlir::ModuleOp module,
     os << name << "\n";
   for (const std::string &name : options.gradients)
     os << "grad:" << name << "\n";
+  os << "of " << options.inputsOf << "\n";
   return getSha256(text);
 }
 
@@ -427,7 +430,7 @@ int meshc::driver::runRun(const SpecArguments &spec,
     return session.reportErrors();
   if (!run.eval && !run.bench && run.programArguments.empty())
     return failWithoutCommand(spec, session);
-  if (!session.checkGradients(getGradients(run)))
+  if (!session.checkGradients(getGradients(run), compile.of))
     return session.reportErrors();
   CompileOptions options = getRunOptions(
       spec, compile, run,

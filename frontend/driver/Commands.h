@@ -69,6 +69,7 @@ struct CompileArguments {
   std::string emit = "exe"; ///< exe, nd, sharded, spmd or kernels
   std::string output;
   std::vector<std::string> grad; ///< names; "*": all there are
+  std::string of; ///< the output that gradients by inputs are of; empty: none
 };
 
 struct RunArguments {

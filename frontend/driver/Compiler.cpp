@@ -62,7 +62,8 @@ LogicalResult meshc::driver::compile(ModuleOp module,
             bool isWanted =
                 llvm::is_contained(options.programs, "gradient") ||
                 llvm::is_contained(options.programs, "training_gradient");
-            buildShardingPipeline(manager, {isWanted, options.gradients});
+            buildShardingPipeline(
+                manager, {isWanted, options.gradients, options.inputsOf});
           })) ||
       failed(verifyStage(module, "sharding", result.internalError)))
     return failure();

@@ -25,6 +25,8 @@ struct CompileOptions {
   /// Names whose gradients the program `gradient` gives; none: of every
   /// parameter.
   std::vector<std::string> gradients;
+  /// The output that gradients by inputs are of; empty: what is minimized.
+  std::string inputsOf;
   /// Verify the module after every pass, not after every stage alone: a third
   /// of the time of the passes, 8 % of a compilation (30 of 380 ms of processor
   /// time, samples/transformer_block.mesh).

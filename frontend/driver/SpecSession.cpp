@@ -89,25 +89,67 @@ bool SpecSession::elaborate() {
   return true;
 }
 
-void SpecSession::checkObjective(const std::string &asked) {
-  Objective objective = findObjective(*module);
-  if (!objective.minimize.empty())
-    return;
-  frontend::Span span = {sources.add("--grad", asked), 0,
-                         uint32_t(asked.size())};
-  if (objective.candidates.empty()) {
-    diagnostics.report(frontend::Code::NoObjective, span,
-                       "the model has no output that gradients can be of: "
-                       "none is a scalar of floats");
+/// The outputs that a recipe minimizes, each once.
+static std::vector<std::string> getMinimized(mlir::ModuleOp module,
+                                             const Objective &objective) {
+  std::vector<std::string> outputs{objective.minimize};
+  for (auto other : module.getOps<nd::ObjectiveOp>())
+    if (!llvm::is_contained(outputs, other.getMinimize()))
+      outputs.push_back(other.getMinimize().str());
+  return outputs;
+}
+
+/// The outputs that are scalars of floats.
+static std::vector<std::string> getScalars(nd::ProgramOp program) {
+  std::vector<std::string> names;
+  for (auto output : program.getOps<nd::OutputOp>()) {
+    const nd::NamedTensorType type = output.getValue().getType();
+    if (type.getRank() == 0 &&
+        mlir::isa<mlir::FloatType>(type.getElementType()))
+      names.push_back(output.getName().str());
+  }
+  return names;
+}
+
+void SpecSession::checkObjective(const std::string &asked, bool isInput,
+                                 const std::string &of) {
+  const std::vector<std::string> scalars =
+      getScalars(module->lookupSymbol<nd::ProgramOp>("forward"));
+  auto report = [&](const char *option, const std::string &text,
+                    std::string message) -> frontend::Diagnostic & {
+    const frontend::Span span = {sources.add(option, text), 0,
+                                 uint32_t(text.size())};
+    return diagnostics.report(frontend::Code::NoObjective, span,
+                              std::move(message));
+  };
+  if (!of.empty()) {
+    if (!llvm::is_contained(scalars, of))
+      report("--of", of,
+             fmt::format("\"{}\" is no output that is a scalar of floats", of))
+          .didYouMean(layout::findNearest(of, scalars));
     return;
   }
-  diagnostics
-      .report(frontend::Code::NoObjective, span,
-              fmt::format("gradients of which output? \"{}\" are scalars of "
-                          "floats",
-                          llvm::join(objective.candidates, "\", \"")))
-      .help(fmt::format("write \"train {{ minimize {} }}\" in the spec",
-                        objective.candidates.front().str()));
+  const Objective objective = findObjective(*module);
+  if (objective.minimize.empty() && scalars.empty()) {
+    report("--grad", asked,
+           "the model has no output that gradients can be of: none is a scalar "
+           "of floats");
+  } else if (objective.minimize.empty()) {
+    report("--grad", asked,
+           fmt::format("gradients of which output? \"{}\" are scalars of "
+                       "floats",
+                       llvm::join(scalars, "\", \"")))
+        .help(fmt::format("write \"train {{ minimize {0} }}\" in the spec, or "
+                          "give --of {0}",
+                          scalars.front()));
+  } else if (const auto minimized = getMinimized(*module, objective);
+             isInput && minimized.size() > 1) {
+    report("--grad", asked,
+           fmt::format("the gradient by an input, of which output? \"{}\" are "
+                       "minimized",
+                       llvm::join(minimized, "\", \"")))
+        .help(fmt::format("give --of {}", llvm::join(minimized, ", or --of ")));
+  }
 }
 
 std::vector<std::string>
@@ -127,14 +169,27 @@ SpecSession::readSource(std::string_view path) const {
   return std::nullopt;
 }
 
-bool SpecSession::checkGradients(const std::vector<std::string> &bindings) {
-  std::vector<std::string> known = expandGradients({"*"});
-  if (!bindings.empty())
-    checkObjective(bindings.front());
+bool SpecSession::checkGradients(const std::vector<std::string> &bindings,
+                                 const std::string &of) {
+  std::vector<std::string> known, inputs;
+  for (const GradientSource &source :
+       findGradientSources(module->lookupSymbol<nd::ProgramOp>("forward"))) {
+    known.push_back(source.name.str());
+    if (!source.isParameter)
+      inputs.push_back(source.name.str());
+  }
+  // One error says of all of them which output they are to be of.
+  std::string asked, byInput;
   for (const std::string &binding : bindings) {
     std::string name = binding.substr(0, binding.find('='));
-    if (binding == "*" || llvm::is_contained(known, name))
+    if (binding == "*" || llvm::is_contained(known, name)) {
+      if (asked.empty())
+        asked = binding;
+      if (byInput.empty() &&
+          (binding == "*" ? !inputs.empty() : llvm::is_contained(inputs, name)))
+        byInput = binding;
       continue;
+    }
     frontend::Span span = {sources.add("--grad", binding), 0,
                            uint32_t(name.size())};
     diagnostics
@@ -144,6 +199,8 @@ bool SpecSession::checkGradients(const std::vector<std::string> &bindings) {
                             name))
         .didYouMean(layout::findNearest(name, known));
   }
+  if (!asked.empty() || !of.empty())
+    checkObjective(byInput.empty() ? asked : byInput, !byInput.empty(), of);
   return !diagnostics.hasErrors();
 }
 

@@ -27,9 +27,10 @@ public:
   /// The text of a file of the spec, also of one that came by standard input;
   /// none of any other.
   std::optional<std::string> readSource(std::string_view path) const;
-  /// Checks the arguments of --grad, NAME or NAME=FILE, against the elaborated
-  /// spec. False if there are errors.
-  bool checkGradients(const std::vector<std::string> &bindings);
+  /// Checks the arguments of --grad, NAME or NAME=FILE, and of --of against the
+  /// elaborated spec. False if there are errors.
+  bool checkGradients(const std::vector<std::string> &bindings,
+                      const std::string &of);
   /// `names`, or all names that gradients can be by if "*" is one of them.
   std::vector<std::string>
   expandGradients(const std::vector<std::string> &names);
@@ -54,9 +55,11 @@ public:
   const Compilation &getCompilation() const { return compilation; }
 
 private:
-  /// Reports that the spec does not say which output gradients are of, as
-  /// `asked` for on the command line.
-  void checkObjective(const std::string &asked);
+  /// Reports that nobody says which output gradients are of, as `asked` for on
+  /// the command line: the spec minimizes none, or several where one is by an
+  /// input, and `of` is empty or no scalar of floats.
+  void checkObjective(const std::string &asked, bool isInput,
+                      const std::string &of);
   /// Notes what the plan of the compiled program says of unused devices.
   void noteWaste();
   /// Reports the reshardings that --strict forbids. False if there are any.

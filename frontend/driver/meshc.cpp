@@ -123,6 +123,15 @@ static void addPlanOptions(CLI::App *command, CLI::Option *path,
       ->excludes(output);
 }
 
+/// Of commands that have --grad.
+static void addOf(CLI::App *command, CompileArguments &compile) {
+  command
+      ->add_option("--of", compile.of,
+                   "the output that gradients by inputs are of, where the "
+                   "spec minimizes several or none")
+      ->type_name("OUTPUT");
+}
+
 static void addCompileOptions(CLI::App *command, const SpecArguments &spec,
                               CompileArguments &compile) {
   addTarget(command, compile.target);
@@ -390,6 +399,7 @@ int main(int argc, char **argv) {
               "a parameter or input whose gradient the executable is to give "
               "(predict --grad); '*': all")
       ->type_name("NAME");
+  addOf(compileCommand, compile);
   compileCommand
       ->add_option("--emit", compile.emit,
                    "exe, or the program as nd, sharded, spmd, exec (its steps) "
@@ -403,6 +413,7 @@ int main(int argc, char **argv) {
   addCommandListOptions(runCommand,
                         addSpecOptions(runCommand, spec)->required(), spec);
   addCompileOptions(runCommand, spec, compile);
+  addOf(runCommand, compile);
   addRunOptions(runCommand, run);
   runCommand->callback(
       [&] { settleTarget(*runCommand, spec, compile.target); });
