@@ -112,8 +112,10 @@ int64_t Plan::getRuns() const {
 std::string Plan::describeProgram() const {
   const int64_t parts = getNumParts(executable);
   if (program->name == "accumulate")
-    return fmt::format("each of the first {} of each training step",
-                       formatCount(parts - 1, "part"));
+    return parts == 2 ? "the first of the 2 parts of each training step"
+                      : fmt::format("each of the first {} parts of each "
+                                    "training step",
+                                    parts - 1);
   if (program->name != "step")
     return "each evaluation";
   return parts == 1

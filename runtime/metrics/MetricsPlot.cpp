@@ -67,7 +67,7 @@ std::vector<double> runtime::getTicks(double least, double most, int count) {
       break;
   }
   std::vector<double> ticks;
-  const double first = std::ceil(least / step);
+  const double first = std::ceil(least / step) + 0.0; // -0 is shown as 0
   for (double i = first; i * step <= most; ++i) {
     if (i * step >= least) // not so by rounding alone
       ticks.push_back(i * step);

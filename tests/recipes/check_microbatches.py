@@ -118,6 +118,10 @@ class Test(trainings.Trainings):
                 plan = json.loads(self.meshc.run("plan", str(self.write_parts(parts, spec=spec)), *flags, "--emit", "json"))
                 sent.append(plan["totals"]["collective_payload_bytes"])
             assert sent[0] == sent[1], (flags, sent)
+        told = self.meshc.run("explain", "c1", str(self.write_parts(2, spec=spec)), *flags)
+        assert "; the last of the 2 parts of each training step\n" in told, told
+        told = self.meshc.run("plan", str(self.write_parts(2, spec=spec)), *flags)
+        assert "\nthe first of the 2 parts of each training step, on each device\n" in told, told
 
 
 def main():

@@ -107,6 +107,7 @@ TEST(SeriesTest, what_is_not_finite_is_counted_alone) {
 TEST(TicksTest, are_round_and_inside) {
   EXPECT_THAT(getTicks(0, 100, 5), ElementsAre(0, 20, 40, 60, 80, 100));
   EXPECT_THAT(getTicks(-0.3, 0.9, 4), ElementsAre(0, 0.5));
+  EXPECT_FALSE(std::signbit(getTicks(-0.3, 0.9, 4).front())); // no "-0"
   EXPECT_THAT(getTicks(3, 4, 1), ElementsAre(3, 4));
   std::mt19937 random(11);
   for (int i = 0; i < 1000; ++i) {

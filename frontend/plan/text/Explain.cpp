@@ -459,8 +459,10 @@ std::string plan::describeSubject(const exec::ExecutableT &executable) {
   Plan plan(executable);
   const std::string &name =
       executable.files.empty() ? executable.model : executable.files.front();
-  return fmt::format("{} on {}; layout: {}", name, plan.describeMesh(),
-                     plan.describeLayout());
+  const bool hasParts = executable.training && executable.training->parts > 1;
+  return fmt::format("{} on {}; layout: {}{}{}", name, plan.describeMesh(),
+                     plan.describeLayout(), hasParts ? "; " : "",
+                     hasParts ? plan.describeProgram() : "");
 }
 
 std::optional<std::string> plan::explain(const exec::ExecutableT &executable,

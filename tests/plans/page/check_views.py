@@ -187,6 +187,24 @@ def check_narrow(page, compiler):
     page.resize(1280, 900)
 
 
+def check_parts(page, compiler):
+    """Of a step of parts the last one is shown, which the page says, with what all come to."""
+    for machine in ([], MACHINE):
+        page.open_plan(compiler, "tests/recipes/accumulated.mesh", *machine)
+        check_content(page, "parts")
+        totals = page.run("return planPage.page.plan.json.totals")
+        first = totals["first_parts"]
+        whole = page.run("return planPage.page.plan.whole")
+        page.expect(first["runs"] == 3 and whole["sent"] == totals["wire_bytes_per_device"]
+                    + 3 * first["wire_bytes_per_device"], f"parts: a step sends {whole}")
+        told = page.run("return document.querySelector('#verdict h1').textContent")
+        wanted = rf"the last of 4 parts of a step .* All parts {'take' if machine else 'compute .* and send'} "
+        page.expect(re.search(wanted, told, re.IGNORECASE), f"parts: the headline is {told}")
+        page.expect("per device and last part" in page.text("#source"), "parts: the source does not say of what it is")
+        if machine:
+            page.expect(whole["step"] > 2 * totals["step_us"], f"parts: a step takes {whole}")
+
+
 def check_many_devices(page, compiler):
     """A mesh of 128 columns fits; of many blocks every n-th has its range."""
     page.open_plan(compiler, cases.MLP, "--mesh", "data=128,model=8", "-D", "batch=1024", "-D", "hidden=64")
@@ -322,6 +340,7 @@ def main():
         check_graph(page, compiler)
         check_compare(page, compiler)
         check_narrow(page, compiler)
+        check_parts(page, compiler)
         check_many_devices(page, compiler)
         check_halo(page, compiler)
         check_edges(page, compiler)

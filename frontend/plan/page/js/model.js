@@ -18,7 +18,9 @@ function readAnswer(json) {
       (axis, index) =>
           ({index, name: axis.name, size: axis.size, link: axis.link ? axis.link.name : null}));
   plan.timed = !!json.machine && json.totals.step_us != null;
-  plan.execution = json.program === 'eval' ? 'evaluation' : 'step';
+  const first = json.totals.first_parts;
+  plan.firstParts = first ? first.runs : 0;
+  plan.execution = json.program === 'eval' ? 'evaluation' : first ? 'last part' : 'step';
   plan.limit = json.memory.limit_bytes || (json.machine && json.machine.memory_bytes) || 0;
   plan.memory = json.memory;
   plan.totals = {
@@ -29,6 +31,11 @@ function readAnswer(json) {
     step: json.totals.step_us || 0,
     compute: json.totals.compute_us || 0,
     exposed: json.totals.exposed_us || 0,
+  };
+  plan.whole = {
+    sent: plan.totals.sent + plan.firstParts * (first ? first.wire_bytes_per_device : 0),
+    flops: plan.totals.flops + plan.firstParts * (first ? first.flops_per_device : 0),
+    step: plan.totals.step + plan.firstParts * ((first && first.step_us) || 0),
   };
   return plan;
 }

@@ -195,7 +195,9 @@ const timesNode = row => row.count > 1 ? html('span.times', {}, `${NO_BREAK}× $
  * What is planned, with its article.
  * @param {Plan} plan
  */
-const anExecution = plan => plan.execution === 'step' ? 'a step' : `an ${plan.execution}`;
+const anExecution = plan => plan.firstParts ? `the last of ${plan.firstParts + 1} parts of a step` :
+    plan.execution === 'step' ? 'a step' :
+                                `an ${plan.execution}`;
 
 /**
  * Why there are no times: a clause, or nothing where there are.

@@ -241,7 +241,8 @@ function buildSource(page) {
   const head = html(
       'div.source-head', {}, html('b', {}, plan.json.spec.path), html('span.right', {}, 'sent'),
       html('span.right', {}, plan.timed ? 'time' : 'flops'),
-      html('span', {}, 'per device and step'), html('b.right', {}, formatBytes(totals.sent)),
+      html('span', {}, `per device and ${plan.execution}`),
+      html('b.right', {}, formatBytes(totals.sent)),
       html('b.right', {}, plan.timed ? formatTime(totals.step) : formatFlops(totals.flops)));
   return [head, list];
 }

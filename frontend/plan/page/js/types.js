@@ -173,7 +173,9 @@
  *  @property {{flops: number, sent: number, payload: number, transfers: number, step: number, compute: number, exposed: number}} totals
  *  @property {{name: string, label: string, memory_bytes?: number, constants: any[], cannot_run?: string[]}} machine
  *  @property {boolean} timed                  a machine was named that can run it
- *  @property {string} execution               what is planned, "step" or "evaluation"
+ *  @property {string} execution               what is planned, "step", "last part" of one, or "evaluation"
+ *  @property {number} firstParts              parts of a step in front of the last
+ *  @property {{flops: number, sent: number, step: number}} whole  of a step with all of its parts
  *  @property {string[]} refused               products and moves that GPUs cannot run, and why
  *  @property {{text: string, line: number}[]} waste  devices that have nothing to do, or what others do too
  *  @property {Remark[]} remarks               what was not written and takes more than 1 MiB

@@ -55,7 +55,7 @@ function headline(plan) {
         'h1', {}, html('span.over', {}, 'Does not fit. '),
         `${formatBytes(peak)} where ${formatBytes(plan.limit)} are there`,
         soft(` on each device. If it did, ${anExecution(plan)} would ${costClause(plan, '')}`));
-  const cost = `${capital(anExecution(plan))} ${costClause(plan, 's')}`;
+  const cost = `${capital(anExecution(plan))} ${costClause(plan, 's')}${partsClause(plan)}`;
   if (plan.limit)
     return html(
         'h1', {}, `Fits. ${formatBytes(peak)} of ${formatBytes(plan.limit)}`,
@@ -77,6 +77,18 @@ function costClause(plan, ending) {
         formatBytes(totals.sent)}. ${untimedClause(plan)}, so there are no times.`;
   const waiting = totals.exposed > 0 ? formatShare(totals.exposed / totals.step) : 'none';
   return `take${ending} ${formatTime(totals.step)}, ${waiting} of it waiting for messages.`;
+}
+
+/**
+ * What all parts of a step come to, where it has some.
+ * @param {Plan} plan
+ */
+function partsClause(plan) {
+  if (!plan.firstParts) return '';
+  const {flops, sent, step} = plan.whole;
+  return ` All parts ${
+      plan.timed ? `take ${formatTime(step)}` :
+                   `compute ${formatFlops(flops)} and send ${formatBytes(sent)}`}.`;
 }
 
 /**
