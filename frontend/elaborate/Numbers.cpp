@@ -2,6 +2,7 @@
 #include "runtime/settings/Settings.h"
 
 #include <algorithm>
+#include <utility>
 
 using namespace meshc;
 using namespace meshc::frontend;
@@ -11,9 +12,16 @@ using ast::Operator;
 /// them anew. No recipe of the standard library has one of 100 characters.
 static constexpr size_t maxExpression = 1000;
 
-static void fix(const std::vector<NamedSetting *> &settings) {
-  for (NamedSetting *setting : settings)
-    setting->isFixed = true;
+/// Fixes settings, and those that their values are made of.
+static void fix(std::vector<NamedSetting *> open) {
+  // A chain of definitions may be long: no recursion.
+  while (!open.empty()) {
+    NamedSetting *setting = open.back();
+    open.pop_back();
+    if (std::exchange(setting->isFixed, true))
+      continue;
+    open.insert(open.end(), setting->others.begin(), setting->others.end());
+  }
 }
 
 runtime::Number Number::get() const {
@@ -38,10 +46,8 @@ Number Number::of(const Number &number, NamedSetting &setting) {
       setting.others = number.derivation->settings;
   }
   Number named = number;
-  Derivation derivation{setting.name, {&setting}};
-  derivation.settings.insert(derivation.settings.end(), setting.others.begin(),
-                             setting.others.end());
-  named.derivation = std::make_shared<Derivation>(std::move(derivation));
+  named.derivation =
+      std::make_shared<Derivation>(Derivation{setting.name, {&setting}});
   return named;
 }
 

@@ -19,7 +19,7 @@ namespace meshc::frontend {
 struct NamedSetting {
   std::string name;
   std::string value;                  ///< as an expression over others
-  std::vector<NamedSetting *> others; ///< in `value`, and in theirs
+  std::vector<NamedSetting *> others; ///< in `value`
   bool isFixed = false;               ///< the program is made of it
 };
 

@@ -102,7 +102,7 @@ static std::string toInfix(std::string_view expression) {
 Result<Settings> Settings::create(const exec::ExecutableT &program) {
   Settings created;
   for (const auto &setting : program.settings) {
-    if (created.find(setting->name))
+    if (!created.places.emplace(setting->name, created.settings.size()).second)
       return getDamage(setting->name);
     created.settings.push_back(
         {setting->name, setting->value, setting->is_fixed, {}});
@@ -117,8 +117,8 @@ Result<Settings> Settings::create(const exec::ExecutableT &program) {
 }
 
 const Settings::Setting *Settings::find(std::string_view name) const {
-  const auto found = std::ranges::find(settings, name, &Setting::name);
-  return found == settings.end() ? nullptr : &*found;
+  const auto found = places.find(name);
+  return found == places.end() ? nullptr : &settings[found->second];
 }
 
 Result<Number> Settings::get(std::string_view name) const {

@@ -82,6 +82,7 @@ private:
   std::string describeChanged() const;
 
   std::vector<Setting> settings;
+  std::map<std::string, size_t, std::less<>> places; ///< there, by name
   std::vector<std::string> requirements;
   std::map<std::string, Number> changed;
 };

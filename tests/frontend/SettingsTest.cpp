@@ -3,6 +3,7 @@
 
 #include "SpecTesting.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 using namespace meshc;
@@ -42,6 +43,18 @@ TEST(Settings, WhatTheModelReadsIsFixed) {
   EXPECT_THAT(module, HasSubstr("\"setting a b + c +\""));
   module = compile("let a = 0.5\n", "sgd(lr = a)", "a");
   EXPECT_THAT(module, Not(HasSubstr("\"setting")));
+}
+
+TEST(Settings, ChainsOfDefinitionsAreShort) {
+  // Each of them hangs on all before it: in time and memory of their number.
+  std::string numbers = "let n0 = 0.5\n";
+  for (int i = 1; i < 10'000; ++i)
+    numbers += fmt::format("let n{} = n{} + 1\n", i, i - 1);
+  const std::string module = compile(numbers, "sgd(lr = n9999)", "n5000");
+  EXPECT_THAT(module, HasSubstr("nd.setting \"n5000\" = \"n4999 1 +\" fixed"));
+  EXPECT_THAT(module, HasSubstr("nd.setting \"n0\" = \"0.5\" fixed"));
+  EXPECT_THAT(module, HasSubstr("nd.setting \"n5001\" = \"n5000 1 +\"\n"));
+  EXPECT_THAT(module, HasSubstr("nd.input \"setting n9999\""));
 }
 
 TEST(Settings, SizesAndExponentsAreFixed) {
