@@ -3,6 +3,7 @@
 #include "runtime/app/Progress.h"
 #include "runtime/checkpoint/BestFolder.h"
 #include "runtime/checkpoint/Checkpoint.h"
+#include "runtime/checkpoint/OtherModel.h"
 #include "runtime/exec/HalfFloats.h"
 #include "runtime/io/Escape.h"
 #include "runtime/io/StandardStreams.h"

@@ -1,6 +1,7 @@
 #include "runtime/app/Resume.h"
 
 #include "runtime/app/Progress.h"
+#include "runtime/checkpoint/OtherModel.h"
 
 #include <fmt/format.h>
 

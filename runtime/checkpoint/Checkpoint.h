@@ -42,7 +42,7 @@ public:
 
   /// Sets the variables of an executable that the checkpoint has, on the
   /// devices of this process. Reads no more pieces than these need.
-  /// Requires: compareWithModel() finds no difference.
+  /// Requires: compareWithModel() (OtherModel.h) finds no difference.
   /// Errors: as of verify(), of these pieces; those of the devices.
   Status load(DeviceSet &devices, const ByteListener &listener = {}) const;
 
@@ -78,21 +78,6 @@ private:
   /// By tensor and block: the first byte in its file.
   std::vector<std::vector<uint64_t>> places;
 };
-
-/// How the variables of an executable differ from those of a checkpoint, each
-/// "'w1' is f32[pixel=784] in the checkpoint, f32[pixel=785] in the model".
-/// State of a precision of computation, which is called fp16/..., may be
-/// missing on either side; "adam/step", which checkpoints had before optimizers
-/// were functions of the training's step, may be more than there is.
-std::vector<std::string> compareWithModel(const Manifest &manifest,
-                                          const exec::ExecutableT &model);
-
-/// Whether a checkpoint has "adam/step", and the model nothing of the kind.
-bool isPassedOver(const Manifest &manifest, const exec::ExecutableT &model);
-
-/// compareWithModel() as an error of code OtherModel. `path`: the checkpoint.
-Status checkModel(const Manifest &manifest, const exec::ExecutableT &model,
-                  const std::string &path);
 
 } // namespace meshc::runtime
 

@@ -1,6 +1,7 @@
 /// Checkpoints between meshes and numbers of processes, and damaged ones.
 
 #include "runtime/checkpoint/Checkpoint.h"
+#include "runtime/checkpoint/OtherModel.h"
 
 #include "runtime/checkpoint/CheckpointParameters.h"
 #include "runtime/checkpoint/Saver.h"
@@ -354,6 +355,33 @@ TEST(OtherModelTest, is_told_by_what_differs) {
   EXPECT_EQ(checked.getError().code, ErrorCode::OtherModel);
   EXPECT_THAT(checked.getError().message, HasSubstr("5 of its values differ"));
   EXPECT_THAT(checked.getError().note, HasSubstr("; the model has no 'b'"));
+}
+
+TEST(OtherModelTest, another_recipe_is_told_by_the_state_that_it_keeps) {
+  TemporaryFolder folder;
+  save(*makeStateSession({2}), folder / "saved", 0);
+  Result<Checkpoint> checkpoint = Checkpoint::open(folder / "saved");
+  ASSERT_TRUE(checkpoint);
+  auto check = [&](const std::map<std::string, std::string> &renamed) {
+    Executable model = makeStateProgram({3});
+    for (const auto &variable : model.data.variables)
+      if (auto found = renamed.find(variable->name); found != renamed.end())
+        variable->name = found->second;
+    Status checked = checkModel(checkpoint->getManifest(), model.data, "saved");
+    return checked ? std::string() : checked.getError().message;
+  };
+  EXPECT_EQ(check({}), "");
+  EXPECT_THAT(check({{"adam/m/w", "lion/m/w"}}),
+              HasSubstr("of another recipe than"));
+  EXPECT_THAT(check({{"adam/m/w", "lion/m/w"}}),
+              HasSubstr(": it has state of adam and lacks that of lion"));
+  EXPECT_THAT(check({{"adam/m/w", "adam/m/b"}}),
+              HasSubstr(": it has state of adam of 'w' and lacks that of adam "
+                        "of 'b'"));
+  EXPECT_THAT(check({{"adam/m/w", "ema/w"}}), HasSubstr("lacks that of ema"));
+  // A value of the model differs, too.
+  EXPECT_THAT(check({{"adam/m/w", "lion/m/w"}, {"b", "bias"}}),
+              HasSubstr("of another model"));
 }
 
 /// Of checkpoints from before optimizers were functions of the step.
