@@ -181,10 +181,16 @@ NanTrap::NanTrap(Session &session, const exec::ProgramT &program)
     addPort("input", *port);
 }
 
+/// That a step is made of.
+static int64_t getNumParts(const Session &session) {
+  const exec::TrainingT *training = session.getExecutable().data.training.get();
+  return training ? training->parts : 1;
+}
+
 /// A value as it is before the program, and not only after it.
 static bool hasStart(std::string_view kind) { return kind != "output"; }
 
-Status NanTrap::run(int64_t step) {
+Status NanTrap::run(int64_t step, int64_t part) {
   std::fill(results.begin(), results.end(), Found());
   for (Value &value : values) {
     value.before = value.after = Found();
@@ -200,7 +206,8 @@ Status NanTrap::run(int64_t step) {
     for (size_t i = first; i < command.operands.size() && looked; ++i)
       looked = look(*command.operands[i], device, getResult(int(number), i));
   });
-  Status ran = session.run(program, step);
+  Status ran = part < getNumParts(session) - 1 ? session.runPart(step, part)
+                                               : session.run(program, step);
   devices.observeEnds(nullptr);
   if (ran)
     ran = looked;
@@ -211,17 +218,17 @@ Status NanTrap::run(int64_t step) {
     if (std::string_view(value.kind) != "input")
       if (looked = look(value, value.after); !looked)
         return looked;
-  if (Status merged = merge(step); !merged)
+  if (Status merged = merge(step, part); !merged)
     return merged;
   // The first process knows what all have found.
   std::string message, note;
   if (const Value *end = session.isFirst() ? findEnd() : nullptr) {
-    Error error = describe(*end, step);
+    Error error = describe(*end, step, part);
     message = std::move(error.message);
     note = std::move(error.note);
   }
   const Result<std::string> told = session.broadcast(
-      fmt::format("nan-trap/{}/error", step), message + '\n' + note);
+      fmt::format("nan-trap/{}/{}/error", step, part), message + '\n' + note);
   if (!told)
     return told.getError();
   const size_t split = told->find('\n');
@@ -238,7 +245,7 @@ const NanTrap::Value *NanTrap::findEnd() const {
   return nullptr;
 }
 
-Status NanTrap::merge(int64_t step) {
+Status NanTrap::merge(int64_t step, int64_t part) {
   if (!session.hasOtherRanks())
     return Status::success();
   std::vector<Found *> all;
@@ -251,8 +258,8 @@ Status NanTrap::merge(int64_t step) {
   std::string bytes;
   for (Found *found : all)
     bytes.append(reinterpret_cast<const char *>(found), sizeof *found);
-  Result<std::vector<std::string>> packed =
-      session.collect(fmt::format("nan-trap/{}", step), std::move(bytes));
+  Result<std::vector<std::string>> packed = session.collect(
+      fmt::format("nan-trap/{}/{}", step, part), std::move(bytes));
   if (!packed)
     return packed.getError();
   for (size_t rank = 1; rank < packed->size(); ++rank)
@@ -320,10 +327,12 @@ static std::string getResultName(const exec::ExecutableT &data,
                         : fmt::format("'{}'", name);
 }
 
-Error NanTrap::describe(const Value &end, int64_t step) {
+Error NanTrap::describe(const Value &end, int64_t step, int64_t part) {
   const exec::ExecutableT &data = session.getExecutable().data;
   const bool ofNans = end.after.nans > 0;
   const char *what = ofNans ? "NaN" : "infinite";
+  const std::string ofPart =
+      getNumParts(session) > 1 ? fmt::format("part {} of ", part + 1) : "";
   auto report = [&](const std::string &name, const Found &found,
                     const std::string &line, const std::string &from) {
     const int64_t number = found.getCount(ofNans);
@@ -331,10 +340,10 @@ Error NanTrap::describe(const Value &end, int64_t step) {
     if (!from.empty())
       note += (note.empty() ? "from " : ", from ") + from;
     return Error{ErrorCode::ValueNotFinite,
-                 fmt::format("{} is {} in step {}: {} element{}, the first on "
-                             "device {}",
-                             name, what, step, number, number == 1 ? "" : "s",
-                             found.firstDevice),
+                 fmt::format("{} is {} in {}step {}: {} element{}, the first "
+                             "on device {}",
+                             name, what, ofPart, step, number,
+                             number == 1 ? "" : "s", found.firstDevice),
                  std::move(note)};
   };
   std::optional<Place> place = findWriter(
@@ -385,7 +394,7 @@ Error NanTrap::describe(const Value &end, int64_t step) {
                        place ? start.before : start.after, "", "");
   if (place)
     error.note = fmt::format(
-        "it was so before the step{}",
+        "it was so before the {}{}", ofPart.empty() ? "step" : "part",
         std::string_view(start.kind) == "input" ? ", in the data" : "");
   return error;
 }

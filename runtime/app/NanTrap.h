@@ -27,12 +27,14 @@ namespace meshc::runtime {
 
 class NanTrap {
 public:
+  /// `program`: of a training step, or of the parts in front of its last one.
   NanTrap(Session &session, const exec::ProgramT &program);
 
-  /// Runs the program. Errors: those of the run; ValueNotFinite, in the process
-  /// that is first with the value and its line, where an output or a variable
-  /// is not finite afterwards. `step` is for the message, from 1.
-  Status run(int64_t step);
+  /// Runs the program, of a step from 1 and of a part of it from 0. Errors:
+  /// those of the run; ValueNotFinite, in the process that is first with the
+  /// value and its line, where an output or a variable is not finite
+  /// afterwards.
+  Status run(int64_t step, int64_t part);
 
 private:
   /// Elements that are no finite numbers, of all devices.
@@ -64,14 +66,14 @@ private:
   Status look(const exec::OperandT &operand, int64_t device, Found &found);
   Status look(const Value &value, Found &found);
   /// What all processes have found, in the first one.
-  Status merge(int64_t step);
+  Status merge(int64_t step, int64_t part);
   /// What is not finite behind the program; null: nothing.
   const Value *findEnd() const;
   /// Where what `operand` of `command` has was written; none where it has no
   /// such elements.
   std::optional<Place> findWriter(int command, const exec::OperandT &operand,
                                   bool ofNans);
-  Error describe(const Value &end, int64_t step);
+  Error describe(const Value &end, int64_t step, int64_t part);
 
   Session &session;
   const exec::ProgramT &program;

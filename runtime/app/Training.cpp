@@ -125,6 +125,24 @@ static Status agreeOnData(Session &session, const Dataset &dataset,
   return session.agree(items);
 }
 
+/// Of the parts of a step in front of its last one, where it has such, and of
+/// the last; none where nobody asks for them.
+static Result<std::vector<NanTrap>> makeTraps(Session &session,
+                                              const exec::ProgramT &step,
+                                              const TrainingRequest &request) {
+  std::vector<NanTrap> traps;
+  if (!request.trapsNan)
+    return traps;
+  if (session.getExecutable().data.training->parts > 1) {
+    Result<const exec::ProgramT *> part = session.getProgram("accumulate");
+    if (!part)
+      return part.getError();
+    traps.emplace_back(session, **part);
+  }
+  traps.emplace_back(session, step);
+  return traps;
+}
+
 /// Runs the steps behind `position`, with the variables of the checkpoint, if
 /// there is one, else with these parameters. `lastMeans` are those of the test
 /// split behind the last step, where the steps have asked for them.
@@ -167,13 +185,12 @@ static Status runSteps(Session &session, const exec::ProgramT &program,
   if (ready && checkpoint && session.isFirst())
     printMessage(fmt::format("goes on from {}, behind step {}\n",
                              checkpoint->getPath(), position.step));
-  std::optional<NanTrap> trap;
-  if (request.trapsNan)
-    trap.emplace(session, program);
+  Result<std::vector<NanTrap>> traps = makeTraps(session, program, request);
+  if (!traps)
+    return traps.getError();
   if (ready) {
     TrainingSteps steps(session, program, recipe, dataset, split, request,
-                        position, *log, *tracer, trap ? &*trap : nullptr,
-                        saver.get());
+                        position, *log, *tracer, *traps, saver.get());
     ready = steps.run();
     lastMeans = steps.getLastMeans();
   }

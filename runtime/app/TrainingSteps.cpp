@@ -128,10 +128,10 @@ Result<double> TrainingSteps::runParts(int64_t step) {
     waited += prefetch.getSecondsWaited();
     if (!ran)
       return ran.getError();
-    if (part < last)
-      ran = session.runPart(step + 1, part);
+    if (!traps.empty())
+      ran = traps[part < last ? 0 : traps.size() - 1].run(step + 1, part);
     else
-      ran = trap ? trap->run(step + 1) : tracer.run(step);
+      ran = part < last ? session.runPart(step + 1, part) : tracer.run(step);
     if (!ran)
       return ran.getError();
   }

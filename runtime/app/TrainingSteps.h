@@ -37,10 +37,10 @@ public:
                 const exec::TrainingT &recipe, const Dataset &dataset,
                 const TestSplit *split, const TrainingRequest &request,
                 const TrainingPosition &position, StepLog &log,
-                StepTracer &tracer, NanTrap *trap, Saver *saver)
+                StepTracer &tracer, std::span<NanTrap> traps, Saver *saver)
       : session(session), program(program), recipe(recipe), dataset(dataset),
         split(split), request(request), position(position), log(log),
-        tracer(tracer), trap(trap), saver(saver),
+        tracer(tracer), traps(traps), saver(saver),
         stepsPerEpoch(dataset.getNumBatches()),
         totalSteps(getTotalSteps(request, recipe, dataset)),
         prefetch(dataset, session.getDevices(),
@@ -90,7 +90,7 @@ private:
   const TrainingPosition &position;
   StepLog &log;
   StepTracer &tracer;
-  NanTrap *trap; ///< null: none
+  std::span<NanTrap> traps; ///< of parts and of the last one; none: no trap
   Saver *saver;
   const int64_t stepsPerEpoch, totalSteps;
   Prefetch prefetch;
