@@ -172,7 +172,7 @@ def make_classifier(meshc, sizes):
     return Classifier(meshc, cases.MLP, sizes,
                       reduction=batch + pixel + hidden + classes,
                       parameters=pixel * hidden + hidden + hidden * classes + classes,
-                      adam_rate=0.0004)
+                      adam_rate=0.002)
 
 
 def make_blocks(meshc):
