@@ -48,9 +48,9 @@ def main():
     meshc, root = sys.argv[1], pathlib.Path(sys.argv[2])
     out, err = run(root / "samples/text.sh", "--steps", "60", cwd="/")
     # A training that learns nothing is at 6 bits, one that knows how often characters
-    # are at 4.1.
+    # are at 4.34.
     bits, = map(float, re.findall(r"^test bits (\d+\.\d+)$", out, re.M))
-    assert 2 < bits < 4.1, (bits, out)
+    assert 2 < bits < 4.3, (bits, out)
     assert "evaluated" in out and re.search(r"step 60/60", out + err), out + err
     written = out.rstrip("\n")[out.rindex(PROMPT):]
     assert len(written) == len(PROMPT) + 200, written
