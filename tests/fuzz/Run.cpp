@@ -1,18 +1,17 @@
 #include "tests/fuzz/Run.h"
 
 #include "codegen/ExecTypes.h"
-#include "frontend/Spec.h"
 #include "passes/Passes.h"
 #include "passes/Pipelines.h"
 #include "tests/fuzz/Check.h"
 #include "tests/fuzz/Compare.h"
+#include "tests/fuzz/Compilation.h"
 #include "tests/fuzz/Devices.h"
 #include "tests/fuzz/Print.h"
 #include "tests/fuzz/RandomBits.h"
 
 #include "dialect/interpreter/SPMDInterpreter.h"
 #include "mlir/IR/Verifier.h"
-#include "mlir/Pass/PassManager.h"
 
 #include <fmt/format.h>
 
@@ -58,55 +57,6 @@ double getCondition(const Results &exact, const Results &rounded) {
   }
   return worst;
 }
-
-/// One spec in a context of its own.
-class Compilation {
-public:
-  Compilation(const std::string &text,
-              const std::optional<meshc::test::Layout> &layout,
-              Precision precision = Precision::F32)
-      : context(mlir::MLIRContext::Threading::DISABLED), diagnostics(sources),
-        passErrors(context, diagnostics) {
-    context.printOpOnDiagnostic(false);
-    frontend::SpecOptions options;
-    options.path = "random.mesh";
-    options.text = text;
-    options.mesh = layout ? layout->mesh : "a=1,c=1";
-    options.layout = layout ? layout->rules : "";
-    options.precision = getName(precision);
-    module = frontend::compileSpec(options, context, sources, diagnostics);
-  }
-
-  bool run(mlir::ModuleOp target,
-           llvm::function_ref<void(mlir::OpPassManager &)> build) {
-    mlir::PassManager manager(&context);
-    manager.enableVerifier(true);
-    build(manager);
-    return succeeded(manager.run(target));
-  }
-  std::string getErrors() const {
-    return frontend::render(diagnostics, frontend::MessageFormat::Text);
-  }
-  /// "MC0607", or "without a word".
-  std::string getCode() const {
-    return diagnostics.hasErrors()
-               ? frontend::getInfo(diagnostics.getErrors().front().code).id
-               : "without a word";
-  }
-  /// Two dims of one tensor on one axis: not legal, if within a loop.
-  bool isSplitTwice() const {
-    return llvm::any_of(diagnostics.getErrors(), [](const auto &error) {
-      return error.code == frontend::Code::SharedAxis ||
-             error.message.find("are both split over") != std::string::npos;
-    });
-  }
-
-  mlir::MLIRContext context;
-  frontend::SourceSet sources;
-  frontend::Diagnostics diagnostics;
-  frontend::PassErrors passErrors;
-  mlir::OwningOpRef<mlir::ModuleOp> module;
-};
 
 /// What the model is elaborated for.
 struct Elaboration {
