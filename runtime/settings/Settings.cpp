@@ -124,11 +124,14 @@ const Settings::Setting *Settings::find(std::string_view name) const {
 Result<Number> Settings::get(std::string_view name) const {
   if (const Setting *setting = find(name))
     return setting->value;
-  std::vector<std::string> names;
-  for (const Setting &setting : settings)
+  std::vector<std::string> all, names;
+  for (const Setting &setting : settings) {
+    all.push_back(setting.name);
     if (!setting.isFixed)
       names.push_back(setting.name);
-  const std::string nearest = layout::findNearest(name, names);
+  }
+  // Of one that is fixed the next attempt is told.
+  const std::string nearest = layout::findNearest(name, all);
   std::string note = "no number of this program can be set";
   if (!nearest.empty())
     note = fmt::format("did you mean '{}'?", nearest);

@@ -81,6 +81,12 @@ TEST(Settings, WhatCannotBeSetChangesNothing) {
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.getError().code, ErrorCode::UnknownName);
   EXPECT_EQ(failed.getError().note, "did you mean 'lr'?");
+  failed = set(settings, "layer", 3); // which is fixed
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.getError().note, "did you mean 'layers'?");
+  failed = set(settings, "momentum", 3);
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.getError().note, "expected one of 'lr', 'decay'");
 
   failed = set(settings, "lr", -1);
   ASSERT_FALSE(failed);
