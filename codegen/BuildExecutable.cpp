@@ -196,8 +196,12 @@ static void addTraining(ModuleOp module, exec::ExecutableT &executable) {
       }
     if (std::optional<ArrayAttr> rates = training.getRates())
       addRates(*rates, *executable.training);
+    // Lines for other parameters may minimize the same output.
+    std::vector<std::string> &others = executable.training->others;
     for (auto objective : module.getOps<nd::ObjectiveOp>())
-      executable.training->others.push_back(objective.getMinimize().str());
+      if (objective.getMinimize() != training.getMinimize() &&
+          !llvm::is_contained(others, objective.getMinimize()))
+        others.push_back(objective.getMinimize().str());
   }
   for (auto precision : module.getOps<nd::PrecisionOp>())
     if (executable.training && precision.getPrecision() != nd::Precision::F32)

@@ -156,7 +156,7 @@ def ND_ObjectiveOp : ND_Declaration<"objective"> {
 def ND_SettingOp : ND_Declaration<"setting"> {
   let summary = "A number that the spec defines by a name";
   let description = [{
-    `value` is an expression over such numbers (runtime/exec/Settings.h): what
+    `value` is an expression over such numbers (runtime/settings/Settings.h): what
     the number is unless it is set when a training starts. Of one that is `fixed`
     the module is made, and it cannot be set.
 

@@ -113,6 +113,7 @@ static std::vector<std::string> getScalars(nd::ProgramOp program) {
 
 void SpecSession::checkObjective(const std::string &asked, bool isInput,
                                  const std::string &of) {
+  const Objective objective = findObjective(*module);
   const std::vector<std::string> scalars =
       getScalars(module->lookupSymbol<nd::ProgramOp>("forward"));
   auto report = [&](const char *option, const std::string &text,
@@ -127,9 +128,16 @@ void SpecSession::checkObjective(const std::string &asked, bool isInput,
       report("--of", of,
              fmt::format("\"{}\" is no output that is a scalar of floats", of))
           .didYouMean(layout::findNearest(of, scalars));
+    else if (asked.empty())
+      report("--of", of,
+             "--of says of which output gradients are, and there is no --grad");
+    else if (!isInput && !objective.minimize.empty() &&
+             getMinimized(*module, objective) != std::vector{of})
+      report("--of", of,
+             "--of is for gradients by inputs, and --grad names parameters, "
+             "whose gradients are of what is minimized");
     return;
   }
-  const Objective objective = findObjective(*module);
   if (objective.minimize.empty() && scalars.empty()) {
     report("--grad", asked,
            "the model has no output that gradients can be of: none is a scalar "

@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 
 using namespace meshc;
 using namespace meshc::runtime;
@@ -74,17 +75,12 @@ static bool isInFolder(const std::string &checkpoint,
 static Status complete(const Session &session, const TestSplit &split,
                        const TrainingRequest &request, Criterion &criterion) {
   const exec::TrainingT &recipe = *session.getExecutable().data.training;
-  if (criterion.output.empty() && !recipe.others.empty()) {
-    std::vector<std::string> minimized{recipe.minimize};
-    for (const std::string &other : recipe.others)
-      if (std::find(minimized.begin(), minimized.end(), other) ==
-          minimized.end())
-        minimized.push_back(other);
+  if (criterion.output.empty() && !recipe.others.empty())
     return Error{ErrorCode::Usage,
                  "--keep-best: the training minimizes several outputs",
-                 fmt::format("say which: --keep-best {}",
-                             fmt::join(minimized, ", or --keep-best "))};
-  }
+                 fmt::format("say which: --keep-best {}, or --keep-best {}",
+                             recipe.minimize,
+                             fmt::join(recipe.others, ", or --keep-best "))};
   if (criterion.output.empty())
     criterion.output = recipe.minimize;
   Result<const exec::ProgramT *> program = session.getProgram("eval");
@@ -231,22 +227,28 @@ static Status setNumbers(Session &session,
     stored = checkpoint->getManifest().position.settings;
   for (const auto &[name, value] : given)
     numbers.insert_or_assign(name, value);
+  std::set<std::string> settable;
+  for (const NamedNumber &number : session.getSettings().list(false))
+    settable.insert(number.name);
   // What the checkpoint had of numbers that are other ones from now on.
   std::map<std::string, Number> changed;
-  for (const auto &[name, value] : stored) {
-    const NamedNumber number{name, value};
-    if (!numbers.contains(name) && !session.set({&number, 1}))
-      changed.emplace(name, value);
-  }
-  std::vector<NamedNumber> list;
   for (const auto &[name, value] : numbers) {
-    list.push_back({name, value});
     Result<Number> before = session.getSettings().get(name);
     if (const auto found = stored.find(name); found != stored.end())
       before = found->second;
     if (checkpoint && before && toExpression(*before) != toExpression(value))
       changed.emplace(name, *before);
   }
+  // Another program may have none of the name, or be made of it.
+  for (const auto &[name, value] : stored)
+    if (!settable.contains(name))
+      changed.emplace(name, value);
+    else
+      numbers.emplace(name, value);
+  // All at once: what is required may be of several of them.
+  std::vector<NamedNumber> list;
+  for (const auto &[name, value] : numbers)
+    list.push_back({name, value});
   if (Status set = session.set(list); !set)
     return set;
   for (const auto &[name, value] : changed) {

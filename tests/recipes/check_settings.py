@@ -16,6 +16,8 @@ let keep   = 0.9
 let decay  = 0.1 * rate
 let factor = 0.5
 let half   = -rate / -2
+let rising = 3
+let done   = 9
 let shift  = 0.5
 """
 MADE = DEFINED + SPEC.replace("error * error", "error * error * shift")
@@ -25,8 +27,8 @@ RECIPES = {
     "sgd": ("optimizer sgd(lr = rate)", [{"rate": "0.25"}, {"rate": "1"}, {"rate": "0"}]),
     "derived": ("optimizer sgd(lr = 3 * half + rate ^ 2)", [{"rate": "0.07"}, {"half": "0.003"}]),
     "momentum": ("optimizer momentum(lr = rate, beta = keep)", [{"keep": "0", "rate": "0.01"}]),
-    "adamw": ("optimizer adamw(lr = rate * warmup(3) * cosine(3, 9), decay = decay)",
-              [{"rate": "1e-3"}, {"decay": "0.25"}, {"decay": "0"}]),
+    "adamw": ("optimizer adamw(lr = rate * warmup(3) * cosine(rising, done), decay = decay)",
+              [{"rate": "1e-3"}, {"decay": "0.25"}, {"decay": "0"}, {"rising": "10", "done": "20"}]),
     "lamb": ("optimizer lamb(lr = rate, beta1 = keep, beta2 = 1 - decay)", [{"rate": "0.1"}]),
     "lion": ("optimizer lion(lr = rate * staircase(2, factor = factor))",
              [{"factor": "2"}, {"factor": "0.1"}, {"factor": "0.25"}]),
@@ -104,7 +106,7 @@ class Test(trainings.Trainings):
         for line in ("  by adamw(lr = rate * warmup(4) * staircase(10), beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, decay = 0.01)",
                      "  for 25 steps",
                      "  adamw/lr at step 1: 0.005, 10: 0.02, 25: 0.0002",
-                     "  for --set: rate = 0.02, keep = 0.9, decay = 0.002, factor = 0.5, half = 0.01",
+                     "  for --set: rate = 0.02, keep = 0.9, decay = 0.002, factor = 0.5, half = 0.01, rising = 3, done = 9",
                      "  compiled in: shift = 0.5"):
             assert f"{line}\n" in told, (line, told)
 
@@ -132,6 +134,13 @@ class Test(trainings.Trainings):
         assert other[2] > 50 * wanted[2] and other[1] != wanted[1], (other, wanted)
         assert "was trained with rate = 0.005, and it is 0.5 from here on" in told, told
         assert "keep = 0.9" in told, told
+        # Each alone would leave the schedule without an end behind its beginning.
+        wanted, _ = train("later", STEPS, "--set", "rising=10", "--set", "done=20")
+        train("late", STEPS - 2, "--set", "done=20", "--set", "rising=10")
+        found, told = train("latest", STEPS, "--resume", self.folder / "late")
+        assert found == wanted and "was trained with" not in told, (found, wanted, told)
+        found, told = train("lately", STEPS, "--resume", self.folder / "late", "--set", "rising=5")
+        assert found != wanted and "was trained with rising = 10, and it is 5" in told, told
         manifest = json.loads(next((self.folder / "third").glob("step-*/manifest.json")).read_text(encoding="utf-8"))
         assert manifest["settings"] == [{"name": "keep", "value": "0.8"}, {"name": "rate", "value": "0.5"}], manifest
 
