@@ -280,8 +280,14 @@ private:
   std::string describeOptimizer(const Optimizer &optimizer);
   /// Whether a parameter is called so.
   bool checkPattern(const ast::StringExpr &pattern);
+  /// All names of a setting whose value is one.
+  static std::vector<const ast::StringExpr *>
+  getNames(const ast::Setting &line);
   /// Whether lines that freeze name parameters.
   bool checkFrozen(const std::vector<const ast::Setting *> &lines);
+  /// Whether one of the lines that freeze names the parameter.
+  static bool isFrozen(const std::vector<const ast::Setting *> &lines,
+                       std::string_view parameter);
   /// Checks that one setting of `lines` at most is for all parameters, and that
   /// each pattern is the name of one.
   bool checkPatterns(const std::vector<const ast::Setting *> &lines);

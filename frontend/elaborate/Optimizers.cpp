@@ -153,6 +153,14 @@ Elaborator::findLine(const std::vector<const ast::Setting *> &lines,
   return general;
 }
 
+std::vector<const ast::StringExpr *>
+Elaborator::getNames(const ast::Setting &line) {
+  std::vector names{static_cast<const ast::StringExpr *>(line.value.get())};
+  for (const ast::StringExpr &name : line.more)
+    names.push_back(&name);
+  return names;
+}
+
 bool Elaborator::checkFrozen(const std::vector<const ast::Setting *> &lines) {
   for (const ast::Setting *line : lines) {
     if (line->value->kind != ExprKind::String || !line->patterns.empty()) {
@@ -161,18 +169,20 @@ bool Elaborator::checkFrozen(const std::vector<const ast::Setting *> &lines) {
           .help("write freeze \"encoder/*\"");
       return false;
     }
-    if (!checkPattern(static_cast<const ast::StringExpr &>(*line->value)))
-      return false;
+    for (const ast::StringExpr *pattern : getNames(*line))
+      if (!checkPattern(*pattern))
+        return false;
   }
   return true;
 }
 
-/// Whether one of the lines that freeze names the parameter.
-static bool isFrozen(const std::vector<const ast::Setting *> &lines,
-                     std::string_view parameter) {
+bool Elaborator::isFrozen(const std::vector<const ast::Setting *> &lines,
+                          std::string_view parameter) {
   return std::ranges::any_of(lines, [&](const ast::Setting *line) {
-    return layout::fitsPattern(
-        static_cast<const ast::StringExpr &>(*line->value).value, parameter);
+    return std::ranges::any_of(
+        getNames(*line), [&](const ast::StringExpr *pattern) {
+          return layout::fitsPattern(pattern->value, parameter);
+        });
   });
 }
 

@@ -143,8 +143,8 @@ Elaborator::getRecomputed(const std::vector<const ast::Setting *> &lines) {
             .help("write recompute \"layer/*\"");
         return std::nullopt;
       }
-      patterns.push_back(
-          static_cast<const ast::StringExpr *>(line->value.get()));
+      for (const ast::StringExpr *pattern : getNames(*line))
+        patterns.push_back(pattern);
     }
   std::vector<std::string> found;
   for (const ast::StringExpr *pattern : patterns) {

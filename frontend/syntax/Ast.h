@@ -327,11 +327,12 @@ struct Data {
   std::vector<DataBinding> bindings;
 };
 
-/// minimize NAME, optimizer CALL, epochs N, steps N ..., and for which of the
-/// parameters.
+/// minimize NAME, optimizer CALL, epochs N, freeze "...", "..." ..., and for
+/// which of the parameters.
 struct Setting {
   Name name;
   ExprPtr value;
+  std::vector<StringExpr> more = {};     ///< behind a value that is a string
   std::vector<StringExpr> patterns = {}; ///< for "...", "..."
 };
 

@@ -362,6 +362,8 @@ std::string ast::print(const File &file) {
     for (const Setting &setting : train.settings) {
       text += fmt::format("  {} {}", setting.name.text,
                           printer.print(*setting.value));
+      for (const StringExpr &name : setting.more)
+        text += fmt::format(", {}", printer.print(name));
       for (const StringExpr &pattern : setting.patterns)
         text += fmt::format(
             "{} {}", &pattern == &setting.patterns.front() ? " for" : ",",

@@ -346,10 +346,14 @@ bool Parser::parsePatterns(std::vector<ast::StringExpr> &patterns) {
       return false;
     }
     patterns.push_back(static_cast<const ast::StringExpr &>(*pattern));
-  } while (is(TokenKind::Comma) &&
-           tokens[position + 1].kind == TokenKind::String &&
-           accept(TokenKind::Comma));
+  } while (acceptListed());
   return true;
+}
+
+bool Parser::acceptListed() {
+  return is(TokenKind::Comma) &&
+         tokens[position + 1].kind == TokenKind::String &&
+         accept(TokenKind::Comma);
 }
 
 void Parser::parseTrain(ast::File &file) {
@@ -363,6 +367,9 @@ void Parser::parseTrain(ast::File &file) {
     if (!value)
       return false;
     ast::Setting setting{*name, std::move(value)};
+    if (setting.value->kind == ast::ExprKind::String && acceptListed() &&
+        !parsePatterns(setting.more))
+      return false;
     if (accept(TokenKind::KwFor) && !parsePatterns(setting.patterns))
       return false;
     train.settings.push_back(std::move(setting));

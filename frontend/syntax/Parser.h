@@ -86,6 +86,8 @@ private:
   void parseTrain(ast::File &file);
   std::optional<ast::Definition> parseDefinition(std::string_view what);
   bool parsePatterns(std::vector<ast::StringExpr> &patterns);
+  /// Past a comma that a string follows.
+  bool acceptListed();
   std::optional<ast::TypeExpr> parseType(bool isOfVariable = false);
   bool parseParameters(std::vector<ast::Parameter> &parameters);
   std::optional<ast::ParameterType> parseParameterType();

@@ -83,7 +83,13 @@ std::vector<Case> cases::getOptimizerCases() {
       {Code::InvalidSetting,
        settings("optimizer adam clip norm(1) for <<\"w\">>"),
        "\"clip\" is said for all parameters", ""},
+      {Code::UnknownParameter,
+       settings("optimizer adam freeze \"w\", <<\"gan/*\">>"),
+       "no parameter is called \"gan/*\"", ""},
       {Code::NothingToOptimize, settings("optimizer adam <<freeze>> \"*\""),
+       "all parameters are frozen", ""},
+      {Code::NothingToOptimize,
+       settings("optimizer adam <<freeze>> \"w\", \"w*\""),
        "all parameters are frozen", ""},
       {Code::WrongKind, settings("optimizer adam freeze <<w>>"),
        "expected the names of parameters", "write freeze \"encoder/*\""},
@@ -91,6 +97,12 @@ std::vector<Case> cases::getOptimizerCases() {
        "leaves out \"batch\", which the tensor does not have", ""},
       {Code::AssertFails, settings("optimizer <<muon(rows = (in, out))>>"), "",
        ""},
+      {Code::UnknownScope,
+       "fn f(x) {\n  return exp(x)\n}\n" +
+           model("  output loss = sum(f(x)) + sum(w)") +
+           "train { minimize loss steps 1 optimizer adam recompute \"f\", "
+           "<<\"g\">> }",
+       "the model has no call or loop \"g\"", ""},
       {Code::UnknownScope, settings("optimizer adam recompute <<\"layer/*\">>"),
        "the model has no call or loop \"layer\"", ""},
       {Code::UnknownOptimizer,
