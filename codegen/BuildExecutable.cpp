@@ -3,6 +3,7 @@
 #include "codegen/ProgramBuilder.h"
 #include "codegen/steps/Passes.h"
 #include "codegen/tiling/Passes.h"
+#include "layout/Layout.h"
 #include "runtime/exec/Executable.h"
 
 #include "mlir/Pass/PassManager.h"
@@ -37,7 +38,9 @@ static void addDims(ModuleOp module, ExecTypes &types,
                     exec::ExecutableT &executable) {
   llvm::StringMap<nd::RuleOp> rules;
   for (auto rule : module.getOps<nd::RuleOp>())
-    rules[rule.getDim()] = rule;
+    if (!rule.getRole())
+      for (auto dim : rule.getDims().getAsRange<StringAttr>())
+        rules[dim.getValue()] = rule;
   for (auto dim : module.getOps<nd::DimOp>()) {
     auto entry = std::make_unique<exec::NamedDimT>();
     entry->name = dim.getName().str();
@@ -53,6 +56,21 @@ static void addDims(ModuleOp module, ExecTypes &types,
           std::make_unique<exec::Span>(types.getSpan(rule.getLoc()));
     }
     executable.dims.push_back(std::move(entry));
+  }
+}
+
+static void addRules(ModuleOp module, ExecTypes &types,
+                     exec::ExecutableT &executable) {
+  for (auto op : module.getOps<nd::RuleOp>()) {
+    const layout::LayoutRule rule = op.getRule();
+    auto entry = std::make_unique<exec::LayoutRuleT>();
+    if (rule.role != layout::Role::Value)
+      entry->role = toString(rule.role);
+    entry->dims = rule.dims;
+    entry->axes = rule.axes;
+    entry->unless = rule.unless;
+    entry->span = std::make_unique<exec::Span>(types.getSpan(op.getLoc()));
+    executable.rules.push_back(std::move(entry));
   }
 }
 
@@ -240,6 +258,7 @@ LogicalResult meshc::codegen::buildExecutable(ModuleOp module,
   executable.target = target.getKind();
   addMesh(module, types, executable);
   addDims(module, types, executable);
+  addRules(module, types, executable);
   SlotPlan::Lasting lasting;
   uint64_t arenaStart =
       addVariables(module, types, executable, lasting.variables);

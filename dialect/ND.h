@@ -24,7 +24,8 @@ class PatternRewriter; // for the declarations of canonicalisations
 }
 namespace meshc::layout {
 class Machine;
-}
+struct LayoutRule;
+} // namespace meshc::layout
 
 #include "dialect/NDDialect.h.inc"
 

@@ -94,6 +94,14 @@ def ND_VariableRole : ND_Enum<"VariableRole", "what a variable is for", [
 def ND_VariableRoleAttr
     : EnumAttr<ND_Dialect, ND_VariableRole, "variable_role">;
 
+// Numbered as layout::Role.
+def ND_LayoutRole : ND_Enum<"LayoutRole", "of which tensors a layout rule is", [
+  I32EnumAttrCase<"Params", 1, "params">,
+  I32EnumAttrCase<"Gradients", 2, "gradients">,
+  I32EnumAttrCase<"State", 3, "state">,
+]>;
+def ND_LayoutRoleAttr : EnumAttr<ND_Dialect, ND_LayoutRole, "layout_role">;
+
 def ND_Precision : ND_Enum<"Precision", "in which floats a program computes", [
   I32EnumAttrCase<"F32", 0, "f32">,
   I32EnumAttrCase<"BF16", 1, "bf16">,

@@ -52,15 +52,36 @@ def ND_DimOp : ND_Declaration<"dim"> {
 }
 
 def ND_RuleOp : ND_Declaration<"rule"> {
-  let summary = "One line of the layout: a dimension and the axes that split it";
+  let summary = "One line of the layout: dimensions and the axes that split them";
   let description = [{
+    A rule `of` a role holds for tensors of that role alone, which come after those
+    without (layout/Layout.h); without dimensions it splits one of each tensor.
+    It does not hold in tensors that have a dimension behind `unless`.
+
     **Constraints**
     - (C1) every axis is an axis of the mesh, named once.
-    - (C2) no other rule names the dimension.
+    - (C2) no other rule of the role names the dimension, or none.
+    - (C3) a rule without a role names dimensions.
+
+    ```mlir
+    nd.rule ["heads", "d_ff"] -> ["model"]
+    nd.rule ["d"] -> ["data"] unless ["batch"]
+    nd.rule of state [] -> ["data"]
+    ```
   }];
-  let arguments = (ins StrAttr:$dim, StrArrayAttr:$axes);
-  let assemblyFormat = "$dim `->` $axes attr-dict";
+  let arguments = (ins OptionalAttr<ND_LayoutRoleAttr>:$role,
+                       StrArrayAttr:$dims, StrArrayAttr:$axes,
+                       OptionalAttr<StrArrayAttr>:$unless);
+  let assemblyFormat = [{
+    (`of` `` $role^)? $dims `->` $axes (`unless` $unless^)? attr-dict
+  }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::meshc::layout::LayoutRule getRule();
+    /// Writes a line of the layout.
+    static RuleOp create(::mlir::OpBuilder &builder, ::mlir::Location loc,
+                         const ::meshc::layout::LayoutRule &rule);
+  }];
 }
 
 def ND_VariableOp : ND_Declaration<"variable", [Symbol]> {

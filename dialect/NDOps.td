@@ -408,7 +408,8 @@ def ND_ReshardOp : Op<ND_Dialect, "reshard", [Pure,
   let description = [{
     Before shardings are assigned it is the user's constraint on one value: the
     result type has a sharding, the operand has none yet. The gradient is
-    constrained alike, its terms complete.
+    constrained alike, its terms complete. With a role it is rules of the layout
+    for that role that ask for it.
 
     **Constraints**
     - (C1) operand and result differ at most in their sharding.
@@ -416,10 +417,15 @@ def ND_ReshardOp : Op<ND_Dialect, "reshard", [Pure,
   }];
   let arguments = (ins ND_Tensor:$input,
                        OptionalAttr<TypedArrayAttrBase<ND_CauseAttr,
-                                                       "causes">>:$causes);
+                                                       "causes">>:$causes,
+                       OptionalAttr<ND_LayoutRoleAttr>:$role);
   let results = (outs ND_Tensor:$result);
+  let builders = [OpBuilder<(ins "::mlir::Type":$type, "::mlir::Value":$input,
+                                 "::mlir::ArrayAttr":$causes),
+                            [{ build($_builder, $_state, type, input, causes,
+                                     LayoutRoleAttr()); }]>];
   let assemblyFormat = [{
-    $input attr-dict `:` type($input) `->` type($result)
+    $input (`of` `` $role^)? attr-dict `:` type($input) `->` type($result)
   }];
   let hasVerifier = 1;
   let hasFolder = 1;

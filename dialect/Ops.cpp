@@ -140,28 +140,6 @@ LogicalResult PrecisionOp::verify() {
   return success();
 }
 
-LogicalResult RuleOp::verify() {
-  layout::Mesh mesh = getMesh(*this);
-  llvm::SmallSet<StringRef, 4> used;
-  for (auto axis : getAxes().getAsRange<StringAttr>()) {
-    if (!mesh.findAxis(axis.getValue()))
-      return emitOpError("(C1) the mesh has no axis ") << axis;
-    if (!used.insert(axis.getValue()).second)
-      return emitOpError("(C1) axis ") << axis << " is named twice";
-  }
-  // The first of those that stand together looks at all: there may be
-  // thousands.
-  if (isa_and_nonnull<RuleOp>((*this)->getPrevNode()))
-    return success();
-  llvm::StringMap<RuleOp> rules;
-  for (auto rule : (*this)->getParentOfType<ModuleOp>().getOps<RuleOp>())
-    if (auto [known, isFirst] = rules.try_emplace(rule.getDim(), rule);
-        !isFirst)
-      return known->second.emitOpError("(C2) dimension \"")
-             << rule.getDim() << "\" has another rule";
-  return success();
-}
-
 LogicalResult VariableOp::verify() {
   auto type = dyn_cast<NamedTensorType>(getType());
   if (!type)

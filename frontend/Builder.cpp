@@ -268,16 +268,16 @@ Dim Builder::ownDim(const std::string &name, int64_t size, const Where &where) {
 void Builder::addRule(RuleSpec rule, const Where &where) {
   if (rule.where.file.empty())
     rule.where = where;
-  llvm::SmallVector<llvm::StringRef> axes(rule.axes.begin(), rule.axes.end());
   nd::RuleOp::create(state->declarations, state->getLocation(rule.where),
-                     rule.dim, state->declarations.getStrArrayAttr(axes));
+                     rule.rule);
   state->rules.push_back(std::move(rule));
 }
 
 int64_t Builder::getNumBlocks(const std::string &dim) const {
   int64_t count = 1;
-  for (const RuleSpec &rule : state->rules)
-    if (rule.dim == dim)
+  for (const auto &[rule, where, dims, axes, unless] : state->rules)
+    if (rule.role == layout::Role::Value &&
+        std::ranges::find(rule.dims, dim) != rule.dims.end())
       for (const std::string &name : rule.axes)
         for (const layout::MeshAxis &axis : state->mesh.getAxes())
           if (axis.name == name)

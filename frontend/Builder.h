@@ -25,6 +25,7 @@
 
 #include "frontend/syntax/Diagnostics.h"
 #include "layout/Access.h"
+#include "layout/Layout.h"
 
 #include <map>
 #include <memory>
@@ -172,13 +173,18 @@ struct MeshAxisSpec {
   Where where = {};
 };
 
-/// dim -> axes, major first. The places of the parts are empty from C++.
+/// A line of the layout. The places of the parts are empty from C++.
 struct RuleSpec {
-  std::string dim;
-  std::vector<std::string> axes;
+  layout::LayoutRule rule;
   Where where = {};
-  Where dimWhere = {};
+  std::vector<Where> dimWheres = {}; ///< of `*` one
   std::vector<Where> axisWheres = {};
+  std::vector<Where> unlessWheres = {};
+
+  /// Of the name number `index` of those in `wheres`, or of the rule.
+  const Where &getWhere(const std::vector<Where> &wheres, size_t index) const {
+    return index < wheres.size() ? wheres[index] : where;
+  }
 };
 
 /// What feeds an input (DataReaders.h has the readers, with what each takes).

@@ -22,25 +22,55 @@ static std::vector<std::string> getKeys(const Map &map) {
   return keys;
 }
 
+/// "for dimension "d"", or "for all params".
+static std::string describeRule(const layout::LayoutRule &rule,
+                                const std::string &dim) {
+  const std::string role = rule.role == layout::Role::Value
+                               ? ""
+                               : fmt::format(" of {}", toString(rule.role));
+  return dim.empty() ? fmt::format("for all {}", toString(rule.role))
+                     : fmt::format("for dimension \"{}\"{}", dim, role);
+}
+
+/// Where a rule names a dim; the whole rule where it does not.
+static const Where &getWhereOfDim(const RuleSpec &spec,
+                                  const std::vector<std::string> &dims,
+                                  const std::vector<Where> &wheres,
+                                  const std::string &dim) {
+  return spec.getWhere(wheres,
+                       size_t(std::ranges::find(dims, dim) - dims.begin()));
+}
+
 /// Reports one error of the table where the user wrote it.
 static void report(BuilderState &state, const layout::LayoutError &error) {
   using Kind = layout::LayoutError::Kind;
-  const RuleSpec &rule = state.rules[error.rule];
+  const RuleSpec &spec = state.rules[error.rule];
+  const layout::LayoutRule &rule = spec.rule;
   auto getAxisWhere = [&](bool last) -> const Where & {
     size_t found = rule.axes.size();
     for (size_t i = 0; i < rule.axes.size(); ++i)
       if (rule.axes[i] == error.axis && (last || found == rule.axes.size()))
         found = i;
-    return found < rule.axisWheres.size() ? rule.axisWheres[found] : rule.where;
+    return spec.getWhere(spec.axisWheres, found);
   };
   const Where &dimWhere =
-      rule.dimWhere.file.empty() ? rule.where : rule.dimWhere;
+      error.dim.empty()
+          ? spec.getWhere(spec.dimWheres, 0)
+          : getWhereOfDim(spec, rule.dims, spec.dimWheres, error.dim);
   switch (error.kind) {
   case Kind::UnknownDim:
     state
         .fail(Code::RuleUnknownDim, dimWhere,
               fmt::format("layout rule \"{}\" names no dimension of the "
                           "program",
+                          error.dim))
+        .suggestion = error.suggestion;
+    return;
+  case Kind::UnknownUnless:
+    state
+        .fail(Code::RuleUnknownDim,
+              getWhereOfDim(spec, rule.unless, spec.unlessWheres, error.dim),
+              fmt::format("\"unless {}\" names no dimension of the program",
                           error.dim))
         .suggestion = error.suggestion;
     return;
@@ -53,13 +83,16 @@ static void report(BuilderState &state, const layout::LayoutError &error) {
   case Kind::DuplicateRule:
     state
         .fail(Code::DuplicateRule, dimWhere,
-              fmt::format("two layout rules for dimension \"{}\"", error.dim))
+              fmt::format("two layout rules {}", describeRule(rule, error.dim)))
         .related.push_back({state.rules[error.otherRule].where, "the first"});
     return;
   case Kind::RepeatedAxis:
     state.fail(Code::RepeatedAxis, getAxisWhere(true),
-               fmt::format("the rule for \"{}\" names axis \"{}\" twice",
-                           error.dim, error.axis));
+               error.dim.empty()
+                   ? fmt::format("the rule for all {} names axis \"{}\" twice",
+                                 toString(rule.role), error.axis)
+                   : fmt::format("the rule for \"{}\" names axis \"{}\" twice",
+                                 error.dim, error.axis));
     return;
   case Kind::SharedAxis:
     break; // depends on a tensor: reported by the caller
@@ -67,53 +100,168 @@ static void report(BuilderState &state, const layout::LayoutError &error) {
   llvm_unreachable("a table cannot share an axis without a tensor");
 }
 
+namespace {
+
+/// The tensors of a program, against its layout.
+class LayoutChecker {
+public:
+  LayoutChecker(BuilderState &state, const layout::Layout &layout)
+      : state(state), layout(layout) {
+    for (auto variable : state.module->getOps<nd::VariableOp>())
+      if (variable.getRole() == nd::VariableRole::Parameter)
+        parameters.push_back(variable);
+  }
+
+  void checkRules() {
+    for (const RuleSpec &spec : state.rules) {
+      checkUsed(spec);
+      checkUnless(spec);
+    }
+  }
+
+  /// Two dims of one tensor on one axis. Names are those of the dims.
+  void checkTensors() {
+    for (const auto &[names, where] : state.shapes)
+      // Legal or not does not depend on sizes, of rules without `*`.
+      checkTensor(names, std::vector<int64_t>(names.size(), 1),
+                  layout::Role::Value, where);
+    for (auto variable : parameters) {
+      const nd::NamedTensorType type = variable.getTensorType();
+      const std::vector<std::string> names = getNames(type);
+      auto shape = state.shapes.find(names);
+      if (shape == state.shapes.end())
+        continue; // nothing reads it: MC0704
+      for (layout::Role role : {layout::Role::Parameter, layout::Role::Gradient,
+                                layout::Role::State})
+        checkTensor(names, type.getSizes(), role, shape->second);
+    }
+  }
+
+private:
+  static std::vector<std::string> getNames(nd::NamedTensorType type) {
+    std::vector<std::string> names;
+    for (nd::DimAttr dim : type.getDims())
+      names.push_back(dim.getName().str());
+    return names;
+  }
+
+  /// Whether a tensor that the rule may be of has all of these dims.
+  bool has(const layout::LayoutRule &rule,
+           std::initializer_list<std::string_view> dims) const {
+    auto hasAll = [&](const auto &hasDim) {
+      return std::ranges::all_of(dims, hasDim);
+    };
+    if (rule.role == layout::Role::Value)
+      return std::ranges::any_of(state.shapes, [&](const auto &shape) {
+        return hasAll([&](std::string_view dim) {
+          return std::ranges::find(shape.first, dim) != shape.first.end();
+        });
+      });
+    return llvm::any_of(parameters, [&](nd::VariableOp variable) {
+      return hasAll([&](std::string_view dim) {
+        return variable.getTensorType().hasDim(dim);
+      });
+    });
+  }
+
+  void checkUsed(const RuleSpec &spec) {
+    const layout::LayoutRule &rule = spec.rule;
+    for (const std::string &dim : rule.dims)
+      if (!has(rule, {dim}))
+        state.fail(
+            Code::RuleUnusedDim,
+            getWhereOfDim(spec, rule.dims, spec.dimWheres, dim),
+            rule.role == layout::Role::Value
+                ? fmt::format("layout rule \"{}\" matches nothing: no tensor "
+                              "of the program has this dimension",
+                              dim)
+                : fmt::format("layout rule \"{}\" of {} matches nothing: no "
+                              "parameter has this dimension",
+                              dim, toString(rule.role)));
+    if (rule.isEvery() && parameters.empty())
+      state.fail(Code::RuleUnusedDim, spec.getWhere(spec.dimWheres, 0),
+                 fmt::format("the layout rule for all {} matches nothing: the "
+                             "model has no parameters",
+                             toString(rule.role)));
+  }
+
+  void checkUnless(const RuleSpec &spec) {
+    const layout::LayoutRule &rule = spec.rule;
+    for (const std::string &other : rule.unless) {
+      const bool isMet =
+          rule.isEvery()
+              ? has(rule, {other})
+              : std::ranges::any_of(rule.dims, [&](const std::string &dim) {
+                  return dim != other && has(rule, {dim, other});
+                });
+      if (!isMet)
+        state.fail(Code::NeverExempt,
+                   getWhereOfDim(spec, rule.unless, spec.unlessWheres, other),
+                   fmt::format("\"unless {}\" changes nothing: no {} has this "
+                               "dimension beside one that the rule splits",
+                               other,
+                               rule.role == layout::Role::Value ? "tensor"
+                                                                : "parameter"));
+    }
+  }
+
+  void checkTensor(const std::vector<std::string> &names,
+                   std::span<const int64_t> sizes, layout::Role role,
+                   const Where &where) {
+    auto result = layout.getLayout({names, sizes}, role);
+    auto *error = std::get_if<layout::LayoutError>(&result);
+    if (!error)
+      return;
+    auto [first, second] = std::minmax(error->rule, error->otherRule);
+    if (!reported.insert({first, second}).second)
+      return;
+    std::string dim = error->dim, other = error->otherDim;
+    if (error->rule == first && first != second)
+      std::swap(dim, other);
+    BuildError &built = state.fail(
+        Code::SharedAxis, state.rules[second].where,
+        fmt::format("dimensions \"{}\" and \"{}\" of one tensor are split over "
+                    "one axis, \"{}\"",
+                    other, dim, error->axis));
+    if (first != second)
+      built.related.push_back(
+          {state.rules[first].where,
+           fmt::format("\"{}\" is split over it here", other)});
+    built.related.push_back({where, "this tensor has both"});
+    built.notes.push_back(
+        fmt::format("an axis serves one dimension of a tensor: split one of "
+                    "them over another axis, not at all, or not beside the "
+                    "other: {} -> {} unless {}",
+                    dim, error->axis, other));
+  }
+
+  BuilderState &state;
+  const layout::Layout &layout;
+  std::vector<nd::VariableOp> parameters;
+  std::set<std::pair<size_t, size_t>> reported;
+};
+
+} // namespace
+
 void BuilderState::finishRules() {
-  std::set<std::string> used;
-  for (const auto &[names, where] : shapes)
-    used.insert(names.begin(), names.end());
   std::vector<layout::LayoutRule> table;
-  for (const RuleSpec &rule : rules)
-    table.push_back({rule.dim, rule.axes});
+  for (const RuleSpec &spec : rules)
+    table.push_back(spec.rule);
   std::vector<std::string> known = getKeys(dims);
   std::erase_if(known, [](const std::string &dim) {
     return dim.find('/') != std::string::npos; // a function's own
   });
-  auto result = layout::LayoutRules::create(mesh, std::move(table), known);
+  auto result = layout::Layout::create(mesh, std::move(table), known);
   if (auto *found = std::get_if<std::vector<layout::LayoutError>>(&result)) {
     for (const layout::LayoutError &error : *found)
       report(*this, error);
     return;
   }
-  for (const RuleSpec &rule : rules)
-    // A program with errors is incomplete, so that more may be unused.
-    if (!failed && !used.contains(rule.dim))
-      fail(Code::RuleUnusedDim,
-           rule.dimWhere.file.empty() ? rule.where : rule.dimWhere,
-           fmt::format("layout rule \"{}\" matches nothing: no tensor of the "
-                       "program has this dimension",
-                       rule.dim));
-  auto &layoutRules = std::get<layout::LayoutRules>(result);
-  std::set<std::pair<size_t, size_t>> reported;
-  for (const auto &[names, where] : shapes) {
-    auto sharding = layoutRules.getSharding(names);
-    auto *error = std::get_if<layout::LayoutError>(&sharding);
-    if (!error)
-      continue;
-    auto [first, second] = std::minmax(error->rule, error->otherRule);
-    if (!reported.insert({first, second}).second)
-      continue;
-    BuildError &built = fail(
-        Code::SharedAxis, rules[second].where,
-        fmt::format("dimensions \"{}\" and \"{}\" of one tensor are split over "
-                    "one axis, \"{}\"",
-                    rules[first].dim, rules[second].dim, error->axis));
-    built.related.push_back(
-        {rules[first].where,
-         fmt::format("\"{}\" is split over it here", rules[first].dim)});
-    built.related.push_back({where, "this tensor has both"});
-    built.notes.push_back("an axis serves one dimension of a tensor: split one "
-                          "of them over another axis or not at all");
-  }
+  LayoutChecker checker(*this, std::get<layout::Layout>(result));
+  // A program with errors is incomplete, so that more may be unused.
+  if (!failed)
+    checker.checkRules();
+  checker.checkTensors();
 }
 
 void BuilderState::checkObjective(const std::string &name, const Where &where) {

@@ -498,20 +498,28 @@ Tensor Builder::constrain(Tensor x, const std::vector<RuleSpec> &rules,
   if (!x)
     return {};
   std::map<std::string, const RuleSpec *, std::less<>> own, table;
-  for (const RuleSpec &rule : state->rules)
-    table.emplace(rule.dim, &rule);
-  for (const RuleSpec &rule : rules) {
-    const Where &dimWhere = rule.dimWhere.file.empty() ? where : rule.dimWhere;
-    if (!checkHasDim(*state, "constraint", x, rule.dim, -1, dimWhere))
-      return {};
-    if (!own.emplace(rule.dim, &rule).second) {
-      state->fail(Code::DuplicateRule, dimWhere,
-                  fmt::format("two rules for dimension \"{}\" in one "
-                              "constraint",
-                              rule.dim));
-      return {};
+  for (const RuleSpec &spec : state->rules)
+    if (spec.rule.role == layout::Role::Value &&
+        std::ranges::none_of(spec.rule.unless, [&](const std::string &dim) {
+          return x.hasDim(dim);
+        }))
+      for (const std::string &dim : spec.rule.dims)
+        table.emplace(dim, &spec);
+  for (const RuleSpec &spec : rules)
+    for (size_t i = 0; i < spec.rule.dims.size(); ++i) {
+      const std::string &dim = spec.rule.dims[i];
+      const Where &dimWhere =
+          i < spec.dimWheres.size() ? spec.dimWheres[i] : where;
+      if (!checkHasDim(*state, "constraint", x, dim, -1, dimWhere))
+        return {};
+      if (!own.emplace(dim, &spec).second) {
+        state->fail(Code::DuplicateRule, dimWhere,
+                    fmt::format("two rules for dimension \"{}\" in one "
+                                "constraint",
+                                dim));
+        return {};
+      }
     }
-  }
   std::vector<std::string> axisNames;
   for (const layout::MeshAxis &axis : state->mesh.getAxes())
     axisNames.push_back(axis.name);
@@ -527,29 +535,32 @@ Tensor Builder::constrain(Tensor x, const std::vector<RuleSpec> &rules,
     if (!isOwn && rule == table.end())
       continue;
     const RuleSpec &spec = *rule->second;
-    for (size_t i = 0; i < spec.axes.size(); ++i) {
+    for (size_t i = 0; i < spec.rule.axes.size(); ++i) {
       const Where &axisWhere =
           isOwn && i < spec.axisWheres.size() ? spec.axisWheres[i] : where;
-      std::optional<int32_t> axis = state->mesh.findAxis(spec.axes[i]);
+      std::optional<int32_t> axis = state->mesh.findAxis(spec.rule.axes[i]);
       if (!axis) {
         // An unknown axis of the table is reported with the table.
         if (isOwn)
           state
-              ->fail(Code::UnknownAxis, axisWhere,
-                     fmt::format("the mesh has no axis \"{}\"", spec.axes[i]))
-              .suggestion = layout::findNearest(spec.axes[i], axisNames);
+              ->fail(
+                  Code::UnknownAxis, axisWhere,
+                  fmt::format("the mesh has no axis \"{}\"", spec.rule.axes[i]))
+              .suggestion = layout::findNearest(spec.rule.axes[i], axisNames);
         return {};
       }
-      auto [user, isFirst] = users.try_emplace(spec.axes[i], dim.name, &spec);
+      auto [user, isFirst] =
+          users.try_emplace(spec.rule.axes[i], dim.name, &spec);
       if (!isFirst) {
         bool repeats = user->second.second == &spec;
         BuildError &error = state->fail(
             repeats ? Code::RepeatedAxis : Code::SharedAxis, axisWhere,
-            repeats ? fmt::format("the rule for \"{}\" names axis \"{}\" twice",
-                                  dim.name, spec.axes[i])
-                    : fmt::format("dimensions \"{}\" and \"{}\" of one tensor "
-                                  "are split over one axis, \"{}\"",
-                                  user->second.first, dim.name, spec.axes[i]));
+            repeats
+                ? fmt::format("the rule for \"{}\" names axis \"{}\" twice",
+                              dim.name, spec.rule.axes[i])
+                : fmt::format("dimensions \"{}\" and \"{}\" of one tensor "
+                              "are split over one axis, \"{}\"",
+                              user->second.first, dim.name, spec.rule.axes[i]));
         if (!repeats)
           error.related.push_back(
               {user->second.second->where, "the other rule"});

@@ -9,7 +9,7 @@
 
 #include "dialect/Locations.h"
 #include "dialect/ND.h"
-#include "layout/LayoutRules.h"
+#include "layout/Layout.h"
 
 #include "mlir/IR/OwningOpRef.h"
 

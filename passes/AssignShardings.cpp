@@ -37,7 +37,7 @@ static FailureOr<SplitMap> chooseSplits(ProgramOp program,
       failedAny = true;
       continue;
     }
-    splits[op] = chooseIterationSplit(partitioned, layout);
+    splits[op] = chooseIterationSplit(partitioned, layout, splits);
   }
   if (failedAny)
     return failure();
@@ -76,6 +76,7 @@ private:
   Value getResharded(OpOperand &use);
   Value getResharded(Value value, const layout::Sharding &had,
                      const layout::Sharding &needed, OpOperand &use);
+  Value generate(Value value, const layout::Sharding &wanted);
 
   ProgramOp program;
   ModuleLayout &layout;
@@ -88,22 +89,17 @@ private:
   /// Partial values that readers need in several complete shardings.
   llvm::DenseSet<Value> completedFirst;
   llvm::DenseMap<std::pair<Value, ShardingAttr>, ReshardOp> reshards;
+  llvm::DenseMap<std::pair<Value, ShardingAttr>, Value> generated;
 };
 
 } // namespace
 
 FailureOr<layout::Sharding>
 ProgramRewriter::getSharding(BorderOpInterface border, NamedTensorType type) {
-  FailureOr<layout::Sharding> sharding = layout.getSharding(type, border);
-  if (failed(sharding) || !border.isVariable())
-    return sharding;
-  // What parts leave of a sum may be terms.
+  if (!border.isVariable())
+    return layout.getSharding(type, layout::Role::Value, border);
   auto variable = variables.lookup<VariableOp>(border.getBorderName());
-  const layout::Sharding kept =
-      nd::getSharding(variable.getTensorType(), layout.getMesh());
-  sharding->partialKind = kept.partialKind;
-  sharding->partialAxes = kept.partialAxes;
-  return sharding;
+  return nd::getSharding(variable.getTensorType(), layout.getMesh());
 }
 
 FailureOr<layout::Sharding> ProgramRewriter::getProduced(Value value) {
@@ -309,10 +305,57 @@ static int64_t getLocalElements(NamedTensorType type,
   return elements;
 }
 
+/// A value as it was before it was resharded.
+static Value getSource(Value value) {
+  while (auto reshard = value.getDefiningOp<ReshardOp>())
+    value = reshard.getInput();
+  return value;
+}
+
+/// Whether constants and positions are all that a value is computed from,
+/// element by element, in a few operations: each device makes any part of it
+/// sooner than it would receive it.
+static bool isGenerated(Value value, int maxDepth = 4) {
+  Operation *op = getSource(value).getDefiningOp();
+  if (isa<ConstantOp, IotaOp>(op))
+    return true;
+  return maxDepth > 0 && isa<ElementwiseOpInterface>(op) &&
+         llvm::all_of(op->getOperands(), [&](Value operand) {
+           return isGenerated(operand, maxDepth - 1);
+         });
+}
+
+/// The same value, made in another sharding.
+Value ProgramRewriter::generate(Value value, const layout::Sharding &wanted) {
+  value = getSource(value);
+  auto type = cast<NamedTensorType>(value.getType());
+  const ShardingAttr attr = getShardingAttr(type, layout.getMesh(), wanted);
+  if (type.getSharding() == attr)
+    return value;
+  if (Value known = generated.lookup({value, attr}))
+    return known;
+  Operation *op = value.getDefiningOp();
+  SmallVector<Value> operands;
+  for (Value operand : op->getOperands()) {
+    layout::Sharding own;
+    for (DimAttr dim : cast<NamedTensorType>(operand.getType()).getDims())
+      own.dims.push_back(wanted.dims[size_t(type.findDim(dim.getName()))]);
+    operands.push_back(generate(operand, own));
+  }
+  OpBuilder builder(program.getContext());
+  builder.setInsertionPointAfterValue(value);
+  Operation *made = builder.clone(*op);
+  made->setOperands(operands);
+  made->getResult(0).setType(type.withSharding(attr));
+  return generated[{value, attr}] = made->getResult(0);
+}
+
 Value ProgramRewriter::getResharded(Value value, const layout::Sharding &had,
                                     const layout::Sharding &wanted,
                                     OpOperand &use) {
   auto type = cast<NamedTensorType>(value.getType());
+  if (!had.isPartial() && !wanted.hasWindow() && isGenerated(value))
+    return generate(value, wanted);
   const layout::Mesh &mesh = layout.getMesh();
   ShardingAttr attr = getShardingAttr(type, mesh, wanted);
   SmallVector<Attribute> why =
@@ -347,7 +390,7 @@ static LogicalResult assignVariables(ModuleOp module, ModuleLayout &layout) {
   bool failedAny = false;
   for (auto variable : module.getOps<VariableOp>()) {
     NamedTensorType type = variable.getTensorType();
-    FailureOr<layout::Sharding> sharding = layout.getSharding(type, variable);
+    FailureOr<layout::Sharding> sharding = layout.getSharding(variable);
     failedAny |= failed(sharding);
     if (succeeded(sharding))
       variable.setType(type.withSharding(

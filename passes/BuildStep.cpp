@@ -1,5 +1,6 @@
 #include "dialect/Locations.h"
 #include "passes/LossScale.h"
+#include "passes/ModuleLayout.h"
 #include "passes/Passes.h"
 #include "passes/ReverseSweep.h"
 #include "passes/StepParts.h"
@@ -21,12 +22,56 @@ namespace meshc {
 
 namespace {
 
+/// Has updates see gradients and parameters as the state of the optimizer lies,
+/// where rules of the layout give that roles. So each device updates its part.
+class UpdateShardings {
+public:
+  explicit UpdateShardings(ModuleLayout layout) : layout(std::move(layout)) {}
+
+  Value constrainGradient(Value gradient, VariableOp parameter) {
+    return constrain(gradient, parameter, layout::Role::Value);
+  }
+  Value constrainParameter(Value read, VariableOp parameter) {
+    return constrain(read, parameter, layout::Role::Parameter);
+  }
+
+private:
+  /// `value` lies as a tensor of `role`.
+  Value constrain(Value value, VariableOp parameter, layout::Role role) {
+    if (!value || !layout.hasRoles())
+      return value;
+    const NamedTensorType declared = parameter.getTensorType();
+    auto wanted = layout.getSharding(declared, layout::Role::State, parameter);
+    auto had = layout.getSharding(declared, role, parameter);
+    if (failed(wanted) || failed(had) || *wanted == *had)
+      return value; // nd-check-layout has told errors
+    auto type = cast<NamedTensorType>(value.getType());
+    layout::Sharding sharding;
+    for (DimAttr dim : type.getDims())
+      sharding.dims.push_back(
+          wanted->dims[size_t(declared.findDim(dim.getName()))]);
+    OpBuilder builder(value.getContext());
+    builder.setInsertionPointToEnd(value.getParentBlock());
+    // A gradient leaves as soon as it is there.
+    const Location loc = role == layout::Role::Parameter
+                             ? withPhase(value.getLoc(), Phase::Update)
+                             : value.getLoc();
+    return ReshardOp::create(
+        builder, loc,
+        type.withSharding(getShardingAttr(type, layout.getMesh(), sharding)),
+        value, ArrayAttr(),
+        LayoutRoleAttr::get(value.getContext(), LayoutRole::State));
+  }
+
+  ModuleLayout layout;
+};
+
 /// Puts what @update says behind the gradients of a step: there its reads are
 /// those of the step, and gradients the values that were found.
 class Updates {
 public:
-  Updates(ProgramOp update, ProgramOp step)
-      : update(update), step(step),
+  Updates(ProgramOp update, ProgramOp step, UpdateShardings &shardings)
+      : update(update), step(step), shardings(shardings),
         builder(OpBuilder::atBlockEnd(&step.getBody().front())) {
     for (Operation &op : step.getBody().front()) {
       if (auto read = dyn_cast<ReadOp>(op))
@@ -93,8 +138,13 @@ private:
   }
 
   Value findInStep(Operation &op) {
-    if (auto read = dyn_cast<ReadOp>(op))
-      return reads.lookup(read.getVariable());
+    if (auto read = dyn_cast<ReadOp>(op)) {
+      Value known = reads.lookup(read.getVariable());
+      auto variable = variables.lookup<VariableOp>(read.getVariable());
+      return variable.getRole() == VariableRole::Parameter
+                 ? shardings.constrainParameter(known, variable)
+                 : known;
+    }
     if (auto input = dyn_cast<InputOp>(op))
       return inputs.lookup(input.getName());
     return {};
@@ -107,6 +157,8 @@ private:
   }
 
   ProgramOp update, step;
+  UpdateShardings &shardings;
+  const SymbolTable variables{step->getParentOfType<ModuleOp>()};
   OpBuilder builder;
   llvm::StringMap<Value> reads, inputs;
   llvm::StringSet<> unchanged;
@@ -139,7 +191,11 @@ static LogicalResult appendUpdates(ProgramOp program, TrainingOp training,
   if (training.getParts() > 1)
     parts.emplace(program, int64_t(training.getParts()));
   const SymbolTable variables(module);
-  Updates updates(update, program);
+  FailureOr<ModuleLayout> layout = ModuleLayout::create(module);
+  if (failed(layout))
+    return failure();
+  UpdateShardings shardings(std::move(*layout));
+  Updates updates(update, program, shardings);
   llvm::StringMap<Value> byName;
   SmallVector<Value> scaled;
   for (const ObjectiveGroup &group : groups)
@@ -149,8 +205,11 @@ static LogicalResult appendUpdates(ProgramOp program, TrainingOp training,
         StepParts::Sum sum{gradient, gradient};
         if (parts)
           sum = parts->addGradient(parameter.name, gradient);
-        scaled.push_back(sum.sum);
-        byName[parameter.name] = sum.mean;
+        const Value mean = shardings.constrainGradient(
+            sum.mean, variables.lookup<VariableOp>(parameter.name));
+        // What overflows, does so in parts of the mean, too.
+        scaled.push_back(mean == sum.mean ? sum.sum : mean);
+        byName[parameter.name] = mean;
         continue;
       }
       updates.leaveAlone(variables.lookup<VariableOp>(parameter.name));

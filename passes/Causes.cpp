@@ -160,6 +160,10 @@ CauseBuilder::getReason(OpOperand &use, const layout::Sharding &had,
     } else {
       reason.rule = "no layout rule for " + quote(name);
       addRule(dim.getName(), reason);
+      if (RuleOp role = layout.findRoleRule(use, dim.getName())) {
+        reason.rule += " beside " + quote(toString(role.getRule()));
+        reason.spans.push_back(role.getLoc());
+      }
     }
     return reason;
   }
@@ -183,8 +187,11 @@ static std::string describe(const layout::ReshardPlan &plan) {
 /// Those that the value of `use` is for.
 static SmallVector<Operation *> getReaders(OpOperand &use) {
   Operation *reader = use.getOwner();
-  if (!isWideningCast(reader) || reader->use_empty() ||
-      reader->getLoc() != use.get().getLoc())
+  auto constraint = dyn_cast<ReshardOp>(reader);
+  const bool isWidened =
+      isWideningCast(reader) && reader->getLoc() == use.get().getLoc();
+  if (!(isWidened || (constraint && constraint.getRole())) ||
+      reader->use_empty())
     return {reader};
   SetVector<Operation *> readers(reader->user_begin(), reader->user_end());
   readers = topologicalSort(readers);

@@ -23,8 +23,10 @@ namespace meshc {
 /// - `window "x" = x + w of layout rule ...` (Window): the reader reads
 /// positions
 ///   around its own;
-/// - `layout rule "x" -> "a"` (Rule) or `no layout rule for "x"` (NoRule): what
-///   the table says about a dimension that the value has split otherwise.
+/// - `layout rule "x" -> "a"` (Rule) or `no layout rule for "x"` (NoRule),
+/// which
+///   may go on with `beside "params: * -> a"`: what the table says about a
+///   dimension that the value has split otherwise.
 class CauseBuilder {
 public:
   CauseBuilder(const ModuleLayout &layout, const SplitMap &splits,
@@ -32,7 +34,8 @@ public:
       : layout(layout), splits(splits), flow(flow) {}
 
   /// One for each operation that the value is for: who reads it, or, where it
-  /// is only widened under its own name, who reads that.
+  /// is only widened under its own name, or lies as rules for a role say, who
+  /// reads that.
   llvm::SmallVector<mlir::Attribute>
   build(mlir::OpOperand &use, const layout::Sharding &had,
         const layout::Sharding &needed,

@@ -21,13 +21,13 @@ struct CheckLayout : meshc::impl::CheckLayoutBase<CheckLayout> {
       return signalPassFailure();
     bool failedAny = false;
     for (auto variable : getOperation().getOps<VariableOp>())
-      failedAny |=
-          failed(layout->getSharding(variable.getTensorType(), variable));
+      failedAny |= failed(layout->getSharding(variable));
     for (auto program : getOperation().getOps<ProgramOp>())
       for (Operation *op : getOperations(program))
         for (Type type : op->getResultTypes())
           if (auto named = dyn_cast<NamedTensorType>(type))
-            failedAny |= failed(layout->getSharding(named, op));
+            failedAny |=
+                failed(layout->getSharding(named, layout::Role::Value, op));
     if (failedAny)
       signalPassFailure();
   }

@@ -1,5 +1,7 @@
 #include "passes/IterationSplit.h"
 
+#include "dialect/Casts.h"
+#include "dialect/Locations.h"
 #include "layout/ReshardPlanner.h"
 
 using namespace mlir;
@@ -128,40 +130,184 @@ namespace {
 
 /// An axis and the dimensions (by index) that claim it.
 struct Claim {
+  /// In place of a dimension: all of them are whole.
+  static constexpr size_t nobody = ~size_t(0);
   int32_t axis;
   SmallVector<size_t> dims;
 };
 
 class SplitChooser {
 public:
-  SplitChooser(PartitionOpInterface op, const ModuleLayout &layout)
-      : op(op), layout(layout) {}
+  SplitChooser(PartitionOpInterface op, const ModuleLayout &layout,
+               const SplitMap &before)
+      : op(op), layout(layout), before(before) {}
 
   IterationSplit run() {
-    for (Type type : op->getOperandTypes())
-      addTableSharding(type);
-    for (Type type : op->getResultTypes())
-      addTableSharding(type);
-
     IterationSplit split;
     split.dims = op.getIterationDims();
+    split.source = findSource();
+    const bool isOfTable = split.source == IterationSplit::Source::Table;
+    for (Value operand : op->getOperands())
+      tableShardings.push_back(isOfTable ? layout.getLegalSharding(operand)
+                                         : getKnownSharding(operand));
+    for (Value result : op->getResults())
+      tableShardings.push_back(layout.getLegalSharding(result));
+
     for (DimAttr dim : split.dims)
-      split.splits.push_back(op.getDimUse(dim.getName()).maySplit()
+      split.splits.push_back(isOfTable && op.getDimUse(dim.getName()).maySplit()
                                  ? layout.getSplit(dim.getName())
                                  : layout::DimSplit());
+    if (ReshardOp reader = findGradientReader())
+      followReader(split, reader);
+    else if (!isOfTable)
+      followOperands(split);
+    const Terms added = getAddedTerms();
+    if (isOfTable)
+      dropAxes(split, added);
     SmallVector<Claim> contested = getContested(split);
-    if (contested.empty())
-      return split;
-    return settle(split, contested);
+    if (!contested.empty())
+      split = settle(split, contested);
+    if (op->getNumResults() == 1)
+      split.terms = split.uses(added.axes) || added.empty()
+                        ? getOwnTerms(op, 0, split)
+                        : added;
+    return split;
   }
 
 private:
-  void addTableSharding(Type type) {
-    tableShardings.push_back(
-        layout.getLegalSharding(cast<NamedTensorType>(type)));
+  /// The terms of a value that nothing else reads, before it is completed.
+  Terms getPending(Value operand) const {
+    auto known = before.find(operand.getDefiningOp());
+    return known != before.end() && operand.hasOneUse() ? known->second.terms
+                                                        : Terms();
   }
 
-  static SmallVector<Claim> getContested(const IterationSplit &split) {
+  /// Those that the operands of an addition have in common, and that of what
+  /// only renames or widens a value.
+  Terms getAddedTerms() const {
+    if (!isa<AddOp, SubOp, NegOp, RenameOp>(*op) && !isWideningCast(op))
+      return {};
+    Terms shared = getPending(op->getOperand(0));
+    for (Value operand : llvm::drop_begin(op->getOperands())) {
+      const Terms other = getPending(operand);
+      if (other.kind != shared.kind)
+        return {};
+      llvm::erase_if(shared.axes, [&](layout::AxisRef axis) {
+        return !llvm::is_contained(other.axes, axis);
+      });
+    }
+    return shared.kind == layout::ReduceKind::Sum && !shared.axes.empty()
+               ? shared
+               : Terms();
+  }
+
+  /// Sums terms before they are completed, once for all of them: the sum is not
+  /// split over their axes, but whoever reads it may be.
+  void dropAxes(IterationSplit &split, const Terms &added) const {
+    if (op->getNumOperands() < 2)
+      return;
+    for (layout::DimSplit &axes : split.splits)
+      llvm::erase_if(axes, [&](layout::AxisRef axis) {
+        return llvm::any_of(added.axes, [&](layout::AxisRef other) {
+          return other.axis == axis.axis;
+        });
+      });
+  }
+
+  using Source = IterationSplit::Source;
+
+  Source findSource() {
+    if (!layout.hasRoles())
+      return Source::Table;
+    const auto isOf = [&](Value operand, Source source) {
+      auto known = before.find(operand.getDefiningOp());
+      return known != before.end() && known->second.source == source;
+    };
+    const bool isOfUpdate =
+        getPhase(op->getLoc()) == Phase::Update || findGradientReader() ||
+        llvm::any_of(op->getOperands(), [&](Value operand) {
+          auto constraint = operand.getDefiningOp<ReshardOp>();
+          return (constraint && constraint.getRole()) ||
+                 layout.isReadOfSum(operand) ||
+                 isOf(operand, Source::Variables);
+        });
+    if (isOfUpdate)
+      return Source::Variables;
+    if (mayTakeOfParameter() && (op->getOperand(0).getDefiningOp<ReadOp>() ||
+                                 isOf(op->getOperand(0), Source::Parameter)))
+      return Source::Parameter;
+    return Source::Table;
+  }
+
+  /// Whether what it gives is less to send than what it takes, or as much.
+  bool mayTakeOfParameter() {
+    if (op->getNumOperands() != 1 || op->getNumResults() != 1)
+      return false;
+    const auto count = [](Value value) {
+      return cast<NamedTensorType>(value.getType()).getNumElements();
+    };
+    return isNarrowingCast(op) || isa<RenameOp>(op) ||
+           (isa<ViewOp>(op) &&
+            count(op->getResult(0)) < count(op->getOperand(0)));
+  }
+
+  /// Of gradients that are put together, the constraint that has them lie as
+  /// the optimizer's state does, unless that splits what they are put along. So
+  /// each leaves for itself, as soon as it is there. Null: there is none.
+  ReshardOp findGradientReader() {
+    auto stack = dyn_cast<StackOp>(*op);
+    if (!stack || !layout.hasRoles() || !stack->hasOneUse())
+      return {};
+    auto reader = dyn_cast<ReshardOp>(*stack->user_begin());
+    if (!reader || !reader.getRole())
+      return {};
+    const NamedTensorType type = reader.getType();
+    const layout::Sharding wanted = getSharding(type, layout.getMesh());
+    return wanted.dims[size_t(type.findDim(stack.getDim()))].empty()
+               ? reader
+               : ReshardOp();
+  }
+
+  void followReader(IterationSplit &split, ReshardOp reader) const {
+    const NamedTensorType type = reader.getType();
+    const layout::Sharding wanted = getSharding(type, layout.getMesh());
+    for (auto [dim, axes] : llvm::zip_equal(split.dims, split.splits))
+      if (int64_t place = type.findDim(dim.getName()); place >= 0)
+        axes = wanted.dims[size_t(place)];
+  }
+
+  /// How an operand lies, as far as that is decided.
+  layout::Sharding getKnownSharding(Value operand) const {
+    auto maker = operand.getDefiningOp<PartitionOpInterface>();
+    auto known = before.find(maker);
+    return known == before.end()
+               ? layout.getLegalSharding(operand)
+               : getResultSharding(maker,
+                                   cast<OpResult>(operand).getResultNumber(),
+                                   known->second);
+  }
+
+  /// Splits loops as operands are.
+  void followOperands(IterationSplit &split) {
+    for (OpOperand &operand : op->getOpOperands()) {
+      auto type = cast<NamedTensorType>(operand.get().getType());
+      const layout::Sharding sharding = getKnownSharding(operand.get());
+      for (auto [dim, axes] : llvm::zip_equal(type.getDims(), sharding.dims)) {
+        const StringAttr loop =
+            op.getOperandAccess(operand.getOperandNumber(), dim.getName())
+                .getSplitLoop();
+        if (!loop || !op.getDimUse(loop).maySplit())
+          continue;
+        for (auto [loopDim, own] : llvm::zip_equal(split.dims, split.splits))
+          if (loopDim.getName() == loop)
+            for (layout::AxisRef axis : axes)
+              if (!llvm::is_contained(own, axis))
+                own.push_back(axis);
+      }
+    }
+  }
+
+  SmallVector<Claim> getContested(const IterationSplit &split) const {
     SmallVector<Claim> claims;
     for (auto [index, axes] : llvm::enumerate(split.splits))
       for (layout::AxisRef axis : axes) {
@@ -173,6 +319,12 @@ private:
         else if (known->dims.back() != index)
           known->dims.push_back(index);
       }
+    // First, so that of equal prices it is the one.
+    for (Claim &claim : claims)
+      if (llvm::all_of(claim.dims, [&](size_t index) {
+            return layout.isExempt(split.dims[index].getName(), split.dims);
+          }))
+        claim.dims.insert(claim.dims.begin(), Claim::nobody);
     llvm::erase_if(claims,
                    [](const Claim &claim) { return claim.dims.size() < 2; });
     return claims;
@@ -190,7 +342,7 @@ private:
     Choice choice{wanted, SmallVector<size_t>(winners), 0};
     for (auto [claim, winner] : llvm::zip_equal(contested, winners))
       for (size_t loser : claim.dims)
-        if (loser != winner)
+        if (loser != winner && loser != Claim::nobody)
           llvm::erase_if(choice.split.splits[loser], [&](layout::AxisRef axis) {
             return axis.axis == claim.axis;
           });
@@ -272,7 +424,9 @@ private:
     conflict.chosenUs = best.costUs;
     conflict.rejectedUs = second.costUs;
     for (auto [index, claim] : llvm::enumerate(contested)) {
-      if (best.winners[index] == second.winners[index])
+      if (best.winners[index] == second.winners[index] ||
+          best.winners[index] == Claim::nobody ||
+          second.winners[index] == Claim::nobody)
         continue;
       auto getName = [&](size_t dim) {
         return wanted.dims[dim].getName().str();
@@ -280,11 +434,11 @@ private:
       conflict.dim = getName(best.winners[index]);
       conflict.otherDim = getName(second.winners[index]);
       conflict.axis = layout.getMesh().getAxes()[claim.axis].name;
+      conflict.rejected =
+          "\"" + conflict.otherDim + "\" keeps axis \"" + conflict.axis + "\"";
+      split.conflict = std::move(conflict);
       break;
     }
-    conflict.rejected =
-        "\"" + conflict.otherDim + "\" keeps axis \"" + conflict.axis + "\"";
-    split.conflict = std::move(conflict);
     return split;
   }
 
@@ -316,12 +470,14 @@ private:
 
   PartitionOpInterface op;
   const ModuleLayout &layout;
+  const SplitMap &before;
   SmallVector<layout::Sharding> tableShardings; ///< operands, then results
 };
 
 } // namespace
 
 IterationSplit meshc::chooseIterationSplit(PartitionOpInterface op,
-                                           const ModuleLayout &layout) {
-  return SplitChooser(op, layout).run();
+                                           const ModuleLayout &layout,
+                                           const SplitMap &before) {
+  return SplitChooser(op, layout, before).run();
 }

@@ -3,6 +3,8 @@
 
 #include "passes/ModuleLayout.h"
 
+#include "llvm/ADT/DenseMap.h"
+
 namespace meshc {
 
 /// Two dimensions of an iteration space on one axis, though no tensor has both:
@@ -30,17 +32,34 @@ struct IterationSplit {
   llvm::SmallVector<nd::DimAttr> dims;  ///< the loops
   std::vector<layout::DimSplit> splits; ///< one per loop
   std::optional<AxisConflict> conflict;
+  /// What says how it is split: the table, or, where that has rules for roles,
+  /// how variables lie.
+  enum class Source : uint8_t {
+    Table,
+    Variables, ///< it belongs to an update, or adds up gradients
+    Parameter, ///< it takes a part of a parameter, or rounds it
+  };
+  Source source = Source::Table;
+  /// With which terms its one result leaves it, if its reader takes them along.
+  Terms terms;
 
   const layout::DimSplit &get(mlir::StringAttr dim) const;
   /// Whether one of these axes splits a dimension.
   bool uses(llvm::ArrayRef<layout::AxisRef> axes) const;
 };
 
+/// How the operations of a program split their loops.
+using SplitMap = llvm::DenseMap<mlir::Operation *, IterationSplit>;
+
 /// Splits the loops of `op` as the layout table says. Where two of them
-/// claim one axis, every choice is priced by what it takes to reshard operands
-/// and results from and to the table's shardings, and the cheapest is taken.
+/// claim one axis, or one that a rule exempts beside another, every choice is
+/// priced by what it takes to reshard operands and results from and to the
+/// table's shardings, and the cheapest is taken. Where the layout has rules for
+/// roles, what belongs to the update of variables, or adds up gradients, is
+/// split as its operands are, `before` being the splits of what makes them.
 IterationSplit chooseIterationSplit(nd::PartitionOpInterface op,
-                                    const ModuleLayout &layout);
+                                    const ModuleLayout &layout,
+                                    const SplitMap &before);
 
 /// The sharding in which `op` reads operand `operand`, complete: a dimension
 /// that is a loop is split as the loop is, one that blocks of one split loop

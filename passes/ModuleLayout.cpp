@@ -1,6 +1,7 @@
 #include "passes/ModuleLayout.h"
 
 #include "dialect/ErrorKind.h"
+#include "dialect/Locations.h"
 
 using namespace mlir;
 using namespace meshc;
@@ -34,25 +35,23 @@ FailureOr<ModuleLayout> ModuleLayout::create(ModuleOp module) {
   result.mesh = nd::getMesh(module);
   result.plans = std::make_unique<layout::ReshardPlans>(result.mesh,
                                                         nd::getMachine(module));
+  for (auto variable : module.getOps<VariableOp>())
+    result.variables[variable.getSymName()] = variable;
   std::vector<layout::LayoutRule> table;
-  SmallVector<RuleOp> ops(module.getOps<RuleOp>());
-  for (RuleOp rule : ops) {
-    result.ruleOps[rule.getDim()] = rule;
-    layout::LayoutRule line{rule.getDim().str(), {}};
-    for (auto axis : rule.getAxes().getAsRange<StringAttr>())
-      line.axes.push_back(axis.str());
-    table.push_back(std::move(line));
+  for (auto rule : module.getOps<RuleOp>()) {
+    result.ruleOps.push_back(rule);
+    table.push_back(rule.getRule());
   }
-  auto created = layout::LayoutRules::create(result.mesh, std::move(table),
-                                             collectDims(module));
-  if (auto *rules = std::get_if<layout::LayoutRules>(&created)) {
+  auto created = layout::Layout::create(result.mesh, std::move(table),
+                                        collectDims(module));
+  if (auto *rules = std::get_if<layout::Layout>(&created)) {
     result.rules = std::move(*rules);
     return result;
   }
   for (const layout::LayoutError &error :
        std::get<std::vector<layout::LayoutError>>(created)) {
     // The verifier of the rule has found whatever else may be wrong with it.
-    InFlightDiagnostic diagnostic = ops[error.rule].emitError()
+    InFlightDiagnostic diagnostic = result.ruleOps[error.rule].emitError()
                                     << "layout rule for \"" << error.dim
                                     << "\" names no dimension of the program";
     if (!error.suggestion.empty())
@@ -75,15 +74,25 @@ layout::DimSplit ModuleLayout::getSplit(StringRef dim) const {
   return layout::getCanonical(mesh, std::move(sharding)).dims.front();
 }
 
+bool ModuleLayout::isExempt(StringRef dim, ArrayRef<DimAttr> dims) const {
+  std::vector<std::string> names;
+  for (DimAttr other : dims)
+    names.push_back(other.getName().str());
+  return rules.isExempt(std::string_view(dim), names);
+}
+
 RuleOp ModuleLayout::findRule(StringRef dim) const {
-  return ruleOps.lookup(dim);
+  std::optional<size_t> rule = rules.findRule(std::string_view(dim));
+  return rule ? ruleOps[*rule] : RuleOp();
 }
 
 FailureOr<layout::Sharding> ModuleLayout::getSharding(NamedTensorType type,
+                                                      layout::Role role,
                                                       Operation *op) {
-  auto result = rules.getSharding(getDimNames(type));
-  if (auto *sharding = std::get_if<layout::Sharding>(&result))
-    return std::move(*sharding);
+  const std::vector<std::string> names = getDimNames(type);
+  auto result = rules.getLayout({names, type.getSizes()}, role);
+  if (auto *found = std::get_if<layout::TensorLayout>(&result))
+    return std::move(found->sharding);
   auto &error = std::get<layout::LayoutError>(result);
   if (!reported.emplace(std::minmax(error.dim, error.otherDim)).second)
     return failure();
@@ -93,23 +102,76 @@ FailureOr<layout::Sharding> ModuleLayout::getSharding(NamedTensorType type,
                       << "\" of one tensor are split over one axis, \""
                       << error.axis << "\"";
   setKind(*diagnostic.getUnderlyingDiagnostic(), ErrorKind::SharedAxis);
-  for (const std::string &dim : {error.otherDim, error.dim})
-    diagnostic.attachNote(findRule(dim).getLoc())
+  for (auto [dim, rule] : {std::pair(error.otherDim, error.otherRule),
+                           std::pair(error.dim, error.rule)})
+    diagnostic.attachNote(RuleOp(ruleOps[rule]).getLoc())
         << "\"" << dim << "\" is split by this rule";
   return failure();
 }
 
-layout::Sharding ModuleLayout::getLegalSharding(NamedTensorType type) const {
-  layout::Sharding sharding;
-  std::set<int32_t> taken;
-  for (DimAttr dim : type.getDims()) {
-    layout::DimSplit split = getSplit(dim.getName().getValue());
-    llvm::erase_if(split, [&](layout::AxisRef axis) {
-      return !taken.insert(axis.axis).second;
-    });
-    sharding.dims.push_back(std::move(split));
+FailureOr<layout::Sharding> ModuleLayout::getSharding(VariableOp variable) {
+  return getSharding(variable.getTensorType(), getRole(variable), variable);
+}
+
+layout::Sharding ModuleLayout::getLegalSharding(Value value) const {
+  auto type = cast<NamedTensorType>(value.getType());
+  if (value.getDefiningOp<ReshardOp>())
+    return layout::getCanonical(mesh, nd::getSharding(type, mesh));
+  const std::vector<std::string> names = getDimNames(type);
+  const SmallVector<int64_t> sizes = type.getSizes();
+  const layout::TensorShape shape{names, sizes};
+  if (auto read = value.getDefiningOp<ReadOp>())
+    if (auto found = rules.getLayout(
+            shape, getRole(variables.lookup(read.getVariable())));
+        auto *known = std::get_if<layout::TensorLayout>(&found))
+      return std::move(known->sharding);
+  return rules.getLegalSharding(shape);
+}
+
+RuleOp ModuleLayout::findRoleRule(OpOperand &use, StringRef dim) const {
+  VariableOp variable;
+  layout::Role role = layout::Role::State;
+  if (auto read = use.get().getDefiningOp<ReadOp>()) {
+    variable = variables.lookup(read.getVariable());
+    role = getRole(variable);
+  } else if (auto write = dyn_cast<WriteOp>(use.getOwner())) {
+    variable = variables.lookup(write.getVariable());
+  } else {
+    return {};
   }
-  return sharding;
+  const NamedTensorType type = variable.getTensorType();
+  const std::vector<std::string> names = getDimNames(type);
+  const SmallVector<int64_t> sizes = type.getSizes();
+  auto found = rules.getLayout({names, sizes}, role);
+  auto *known = std::get_if<layout::TensorLayout>(&found);
+  if (!known || !type.hasDim(dim))
+    return {};
+  for (size_t rule : known->rules[size_t(type.findDim(dim))])
+    if (rules.getRules()[rule].role != layout::Role::Value)
+      return ruleOps[rule];
+  return {};
+}
+
+bool ModuleLayout::isReadOfSum(Value value) const {
+  auto read = value.getDefiningOp<ReadOp>();
+  return read && getRole(variables.lookup(read.getVariable())) ==
+                     layout::Role::Gradient;
+}
+
+layout::Role meshc::getRole(VariableOp variable) {
+  switch (variable.getRole()) {
+  case VariableRole::Parameter:
+    return layout::Role::Parameter;
+  case VariableRole::State:
+    return layout::Role::State;
+  case VariableRole::InStep:
+    return getOrigin(variable.getLoc(), "").getKind() == OriginKind::Gradient
+               ? layout::Role::Gradient
+               : layout::Role::Value;
+  case VariableRole::ModelState:
+    return layout::Role::Value;
+  }
+  llvm_unreachable("unknown role of a variable");
 }
 
 std::vector<std::string> meshc::getDimNames(NamedTensorType type) {

@@ -2,7 +2,7 @@
 #define MESHC_PASSES_MODULELAYOUT_H
 
 #include "dialect/ND.h"
-#include "layout/LayoutRules.h"
+#include "layout/Layout.h"
 #include "layout/ReshardPlanner.h"
 
 #include "llvm/ADT/StringMap.h"
@@ -12,8 +12,7 @@
 
 namespace meshc {
 
-/// Mesh and layout table of a module, in the terms of layout/, with the
-/// operations they come from.
+/// Mesh and layout table of a module, with the operations they come from.
 class ModuleLayout {
 public:
   /// Errors: every rule that names an unknown dimension, at the rule.
@@ -25,29 +24,44 @@ public:
   const layout::ReshardChoice &
   planReshard(nd::NamedTensorType type, const layout::Sharding &source,
               const layout::Sharding &target) const;
-  /// Axes that split `dim`, in canonical form; empty if no rule names it.
+  /// Whether tensors of some role lie otherwise than values of their dims.
+  bool hasRoles() const { return rules.hasRulesFor(layout::Role::State); }
+  /// Axes that split `dim`, in canonical form, whatever its `unless` says;
+  /// empty if no rule without a role names it.
   layout::DimSplit getSplit(llvm::StringRef dim) const;
-  /// The rule for `dim`, or null.
+  /// Whether the rule for `dim` does not hold beside one of `dims`.
+  bool isExempt(llvm::StringRef dim, llvm::ArrayRef<nd::DimAttr> dims) const;
+  /// The rule without a role for `dim`, or null.
   nd::RuleOp findRule(llvm::StringRef dim) const;
 
-  /// The sharding the table gives a tensor of these dimensions. Two of them on
-  /// one axis are an error at `op`, reported once for each pair.
-  llvm::FailureOr<layout::Sharding> getSharding(nd::NamedTensorType type,
-                                                mlir::Operation *op);
+  /// How a tensor of this role lies. Two of its dimensions on one axis are an
+  /// error at `op`, reported once for each pair.
+  llvm::FailureOr<layout::Sharding>
+  getSharding(nd::NamedTensorType type, layout::Role role, mlir::Operation *op);
+  llvm::FailureOr<layout::Sharding> getSharding(nd::VariableOp variable);
   /// The same for a value between two operations, which is never illegal: of
   /// two dimensions on one axis the first in storage order keeps it. The
   /// compiler makes such values where the user's tensors are all legal, for
-  /// example inside a product of three tensors.
-  layout::Sharding getLegalSharding(nd::NamedTensorType type) const;
+  /// example inside a product of three tensors. What is read of a variable, or
+  /// constrained, lies as that does.
+  layout::Sharding getLegalSharding(mlir::Value value) const;
+  /// The rule for a role by which `dim` is split where the value of `use` comes
+  /// from: a variable, or the update of one. Null: none.
+  nd::RuleOp findRoleRule(mlir::OpOperand &use, llvm::StringRef dim) const;
+  /// Whether parts of a step have left `value`, of a gradient.
+  bool isReadOfSum(mlir::Value value) const;
 
 private:
   layout::Mesh mesh;
   std::unique_ptr<layout::ReshardPlans> plans;
-  layout::LayoutRules rules;
-  llvm::StringMap<nd::RuleOp> ruleOps;
+  layout::Layout rules;
+  llvm::SmallVector<nd::RuleOp> ruleOps;
+  llvm::StringMap<nd::VariableOp> variables;
   std::set<std::pair<std::string, std::string>> reported;
 };
 
+/// What a variable is to the layout.
+layout::Role getRole(nd::VariableOp variable);
 /// Names of the dimensions of `type`, in storage order.
 std::vector<std::string> getDimNames(nd::NamedTensorType type);
 /// Bytes of one stored element; a boolean takes one.

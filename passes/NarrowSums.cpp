@@ -19,9 +19,7 @@ static bool isCompleted(Value value, const TermFlow &flow) {
 /// Whether `value` is the gradient that an update reads, which stays in f32
 /// (ReverseSweep.cpp).
 static bool isForUpdate(Value value) {
-  return llvm::any_of(value.getUsers(), [](Operation *reader) {
-    return getPhase(reader->getLoc()) == Phase::Update;
-  });
+  return llvm::any_of(value.getUses(), entersUpdate);
 }
 
 bool meshc::narrowSums(ProgramOp program, const TermFlow &flow) {

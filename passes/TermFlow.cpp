@@ -81,10 +81,11 @@ static bool isAddedWhenWide(Operation *widening, const Terms &pending,
   return true;
 }
 
-/// Whether a gradient goes into the update of a variable.
-static bool entersUpdate(OpOperand &use) {
-  return getPhase(use.getOwner()->getLoc()) == Phase::Update &&
-         getPhase(use.get().getLoc()) != Phase::Update;
+bool meshc::entersUpdate(OpOperand &use) {
+  auto constraint = dyn_cast<ReshardOp>(use.getOwner());
+  return (constraint && constraint.getRole()) ||
+         (getPhase(use.getOwner()->getLoc()) == Phase::Update &&
+          getPhase(use.get().getLoc()) != Phase::Update);
 }
 
 /// Adds the terms `more`, of the same kind, to `terms`.

@@ -12,8 +12,8 @@ namespace meshc {
 /// nothing where it is none.
 mlir::FloatType getAddendType(mlir::Value value);
 
-/// How the operations of a program split their dimensions.
-using SplitMap = llvm::DenseMap<mlir::Operation *, IterationSplit>;
+/// Whether a gradient goes into the update of a variable.
+bool entersUpdate(mlir::OpOperand &use);
 
 /// Where pending terms move and where they are completed.
 ///

@@ -2,7 +2,6 @@
 // what replaces them from the command line.
 
 #include "frontend/elaborate/Builtins.h"
-#include "layout/LayoutRules.h"
 #include "layout/Spelling.h"
 
 #include <algorithm>
@@ -260,15 +259,29 @@ void Elaborator::buildMesh() {
       getWhere(span.isValid() ? span : Span{trees.files.back().source, 0, 0}));
 }
 
+/// Names of a rule, with their places.
+void Elaborator::addNames(const std::vector<ast::Name> &names,
+                          std::vector<std::string> &texts,
+                          std::vector<Where> &wheres) const {
+  for (const ast::Name &name : names) {
+    texts.emplace_back(name.text);
+    wheres.push_back(getWhere(name.span));
+  }
+}
+
 RuleSpec Elaborator::getRule(const ast::LayoutRule &rule) {
   RuleSpec spec;
-  spec.dim = std::string(rule.dim.text);
   spec.where = getWhere(rule.span);
-  spec.dimWhere = getWhere(rule.dim.span);
-  for (const ast::Name &axis : rule.axes) {
-    spec.axes.emplace_back(axis.text);
-    spec.axisWheres.push_back(getWhere(axis.span));
-  }
+  if (rule.role)
+    for (layout::Role role :
+         {layout::Role::Parameter, layout::Role::Gradient, layout::Role::State})
+      if (rule.role->text == toString(role))
+        spec.rule.role = role;
+  addNames(rule.dims, spec.rule.dims, spec.dimWheres);
+  if (rule.dims.empty())
+    spec.dimWheres.push_back(getWhere(rule.dimsSpan));
+  addNames(rule.axes, spec.rule.axes, spec.axisWheres);
+  addNames(rule.unless, spec.rule.unless, spec.unlessWheres);
   return spec;
 }
 
@@ -353,18 +366,37 @@ void Elaborator::reportLackingAxes() {
                               own, fmt::join(missing, "=1,")));
     return;
   }
+  reported.help(
+      fmt::format("give another layout too: --layout {}", getLayoutOfOption()));
+}
+
+/// What is left of the layout with the axes of the option, for --layout.
+std::string Elaborator::getLayoutOfOption() const {
+  const bool isShort =
+      std::ranges::none_of(*layoutRules, [](const ast::LayoutRule &rule) {
+        return rule.role || !rule.unless.empty();
+      });
   std::vector<std::string> left;
   for (const ast::LayoutRule &rule : *layoutRules) {
-    std::vector<std::string_view> kept;
-    for (const ast::Name &axis : rule.axes)
-      if (isAxisOfOption(axis))
-        kept.push_back(axis.text);
-    if (!kept.empty())
-      left.push_back(fmt::format("{}={}", rule.dim.text, fmt::join(kept, "+")));
+    ast::LayoutRule kept = rule;
+    std::erase_if(kept.axes,
+                  [&](const ast::Name &axis) { return !isAxisOfOption(axis); });
+    if (kept.axes.empty())
+      continue;
+    if (!isShort) {
+      left.push_back(ast::print(kept));
+      continue;
+    }
+    std::vector<std::string_view> axes;
+    for (const ast::Name &axis : kept.axes)
+      axes.push_back(axis.text);
+    for (const ast::Name &dim : kept.dims)
+      left.push_back(fmt::format("{}={}", dim.text, fmt::join(axes, "+")));
   }
-  reported.help(fmt::format(
-      "give another layout too: --layout {}",
-      left.empty() ? "''" : fmt::format("{}", fmt::join(left, ","))));
+  if (left.empty())
+    return "''";
+  return isShort ? fmt::format("{}", fmt::join(left, ","))
+                 : fmt::format("'{}'", fmt::join(left, ", "));
 }
 
 void Elaborator::buildLayout() {
@@ -389,9 +421,10 @@ void Elaborator::buildLayout() {
     return;
   for (const ast::LayoutRule &rule : *layoutRules) {
     // A dimension whose definition is in error has no size, but is no unknown.
-    auto global = globals.find(rule.dim.text);
-    if (global != globals.end() && global->second.isDim &&
-        isPoison(global->second.value))
+    if (std::ranges::any_of(rule.dims, [&](const ast::Name &dim) {
+          auto global = globals.find(dim.text);
+          return global != globals.end() && isPoison(global->second.value);
+        }))
       continue;
     RuleSpec spec = getRule(rule);
     Where where = spec.where;

@@ -159,6 +159,10 @@ private:
                   std::vector<std::string_view> missing) const;
   void buildLayout();
   RuleSpec getRule(const ast::LayoutRule &rule);
+  void addNames(const std::vector<ast::Name> &names,
+                std::vector<std::string> &texts,
+                std::vector<Where> &wheres) const;
+  std::string getLayoutOfOption() const;
   std::vector<std::string> getDimNames() const;
 
   // Bodies (Bodies.cpp).

@@ -424,16 +424,22 @@ Value Elaborator::evaluateConstrain(const ast::ConstrainExpr &expr) {
   bool hasAxes = true;
   for (const ast::LayoutRule &rule : expr.rules) {
     hasAxes &= checkAxes(rule, /*isConstraint=*/true);
-    std::optional<Dims> dims = lookUpDims(rule.dim.text, rule.dim.span);
-    if (!dims)
-      return Poison();
     RuleSpec spec = getRule(rule);
-    if (dims->size() != 1) {
-      error(Code::WrongKind, rule.dim.span,
-            fmt::format("expected one dimension, found {}", dims->size()));
-      return Poison();
+    spec.rule.dims.clear();
+    spec.dimWheres.clear();
+    for (const ast::Name &name : rule.dims) {
+      std::optional<Dims> dims = lookUpDims(name.text, name.span);
+      if (!dims)
+        return Poison();
+      if (dims->size() != 1) {
+        error(Code::WrongKind, name.span,
+              fmt::format("expected one dimension, found {}", dims->size()));
+        return Poison();
+      }
+      // A function's parameter may stand for it.
+      spec.rule.dims.push_back(dims->front().name);
+      spec.dimWheres.push_back(getWhere(name.span));
     }
-    spec.dim = dims->front().name; // a function's parameter may stand for it
     rules.push_back(std::move(spec));
   }
   // The value is the same without its layout: what follows is checked too.

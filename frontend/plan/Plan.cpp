@@ -90,6 +90,7 @@ Plan::Plan(const exec::ExecutableT &executable, const exec::ProgramT *program)
     for (const auto &axis : executable.mesh->axes)
       axes.push_back({axis->name, axis->size});
   mesh = layout::Mesh(std::move(axes));
+  readLayout();
   for (size_t tensor = 0; tensor < executable.tensors.size(); ++tensor)
     tensorsNamed[executable.tensors[tensor]->name].push_back(int(tensor));
   isWritten.resize(executable.tensors.size());
@@ -98,6 +99,19 @@ Plan::Plan(const exec::ExecutableT &executable, const exec::ProgramT *program)
   if (!program)
     return;
   followValues();
+}
+
+void Plan::readLayout() {
+  std::vector<layout::LayoutRule> rules;
+  std::vector<std::string> dims;
+  for (const auto &rule : executable.rules) {
+    rules.push_back(runtime::getRule(*rule));
+    for (const auto *names : {&rule->dims, &rule->unless})
+      dims.insert(dims.end(), names->begin(), names->end());
+  }
+  auto created = layout::Layout::create(mesh, std::move(rules), dims);
+  if (auto *table = std::get_if<layout::Layout>(&created))
+    layout = std::move(*table);
 }
 
 /// How many parts a step has.
@@ -139,7 +153,7 @@ std::string Plan::describeMesh() const {
 }
 
 std::string Plan::describeLayout() const {
-  return runtime::describeLayout(executable, mesh);
+  return runtime::describeLayout(executable);
 }
 
 std::string Plan::getName(int tensor) const {

@@ -11,6 +11,7 @@
 /// ("the product inside h = relu(x w + b)") belongs to the named value that it
 /// leads to.
 
+#include "layout/Layout.h"
 #include "layout/Mesh.h"
 #include "runtime/exec/exec_generated.h"
 
@@ -57,6 +58,7 @@ struct Plan {
   const exec::ExecutableT &executable;
   const exec::ProgramT *program; ///< null if there is neither step nor eval
   layout::Mesh mesh;
+  layout::Layout layout;
   std::vector<PlannedCommand> commands; ///< in program order
 
   /// How often the program runs in a step of parts.
@@ -100,6 +102,7 @@ struct Plan {
 
 private:
   Plan(const exec::ExecutableT &executable, const exec::ProgramT *program);
+  void readLayout();
   void followValues();
   void addCommands(const exec::CommandT &command, int position,
                    const std::vector<std::string> &ids, int64_t repeats);

@@ -143,11 +143,13 @@ struct CallExpr : Expr {
       : Expr(ExprKind::Call, span), callee(callee) {}
 };
 
-/// dim -> axis, dim -> (axis, axis).
+/// [role:] dim -> axis, (dim, dim) -> (axis, axis) [unless dim].
 struct LayoutRule {
-  Name dim;
+  std::optional<Name> role;
+  std::vector<Name> dims; ///< none: `*`
   std::vector<Name> axes;
-  Span span;
+  std::vector<Name> unless;
+  Span span, dimsSpan;
 };
 
 /// operand @ [dim -> axis, ...]
@@ -360,6 +362,7 @@ struct File {
 /// tree.
 std::string print(const File &file);
 std::string print(const Expr &expr);
+std::string print(const LayoutRule &rule);
 
 } // namespace meshc::frontend::ast
 

@@ -223,9 +223,17 @@ std::string Printer::print(const Argument &argument) {
 }
 
 std::string Printer::print(const LayoutRule &rule) {
-  bool isList = rule.axes.size() != 1;
-  return fmt::format("{} -> {}{}{}", rule.dim.text, isList ? "(" : "",
-                     printList(rule.axes), isList ? ")" : "");
+  const auto printNames = [&](const std::vector<Name> &names) {
+    return names.size() == 1 ? std::string(names.front().text)
+                             : fmt::format("({})", printList(names));
+  };
+  std::string text = rule.role ? fmt::format("{}: ", rule.role->text) : "";
+  text +=
+      fmt::format("{} -> {}", rule.dims.empty() ? "*" : printNames(rule.dims),
+                  printNames(rule.axes));
+  if (!rule.unless.empty())
+    text += fmt::format(" unless {}", printNames(rule.unless));
+  return text;
 }
 
 std::string Printer::print(const TypeExpr &type) {
@@ -324,6 +332,8 @@ std::string Printer::print(const std::vector<Statement> &body) {
 }
 
 std::string ast::print(const Expr &expr) { return Printer().print(expr); }
+
+std::string ast::print(const LayoutRule &rule) { return Printer().print(rule); }
 
 std::string ast::print(const File &file) {
   Printer printer;

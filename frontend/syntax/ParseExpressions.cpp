@@ -307,7 +307,7 @@ ast::ExprPtr Parser::parseConstraint(ast::ExprPtr operand) {
   ++position;
   if (!is(TokenKind::RightBracket)) {
     do {
-      std::optional<ast::LayoutRule> rule = parseRule();
+      std::optional<ast::LayoutRule> rule = parseRule(/*isOfTable=*/false);
       if (!rule)
         return nullptr;
       constrained->rules.push_back(std::move(*rule));
@@ -365,27 +365,4 @@ std::optional<ast::IndexPart> Parser::parseIndexPart() {
   if (!part.position)
     return std::nullopt;
   return part;
-}
-
-/// dim -> axis, dim -> (axis, axis), and in constraints dim -> () for a
-/// dimension that is to stay whole.
-std::optional<ast::LayoutRule> Parser::parseRule() {
-  ast::LayoutRule rule;
-  std::optional<ast::Name> dim = expectName("a dimension");
-  if (!dim || !expect(TokenKind::Arrow, "the dimension"))
-    return std::nullopt;
-  rule.dim = *dim;
-  bool isList = accept(TokenKind::LeftParen);
-  if (!isList || !is(TokenKind::RightParen)) {
-    do {
-      std::optional<ast::Name> axis = expectName("a mesh axis");
-      if (!axis)
-        return std::nullopt;
-      rule.axes.push_back(*axis);
-    } while (isList && accept(TokenKind::Comma));
-  }
-  if (isList && !expect(TokenKind::RightParen, "the axes"))
-    return std::nullopt;
-  rule.span = getSpanFrom(dim->span.begin);
-  return rule;
 }

@@ -1,7 +1,6 @@
 // Items of a file.
 
 #include "frontend/syntax/Parser.h"
-#include "layout/LayoutRules.h"
 #include "layout/Spelling.h"
 
 #include <utility>
@@ -140,7 +139,7 @@ void Parser::parseLayout(ast::File &file) {
   ast::Layout layout{getSpan(peek()), {}};
   ++position;
   parseBraces("\"layout\"", Entries::Names, [&] {
-    std::optional<ast::LayoutRule> rule = parseRule();
+    std::optional<ast::LayoutRule> rule = parseRule(/*isOfTable=*/true);
     if (!rule)
       return false;
     layout.rules.push_back(std::move(*rule));

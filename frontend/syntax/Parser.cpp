@@ -258,29 +258,6 @@ std::vector<ast::Definition> Parser::parseDefinitions(std::string_view what) {
   return definitions;
 }
 
-std::vector<ast::LayoutRule> Parser::parseLayoutOption() {
-  std::vector<ast::LayoutRule> rules;
-  if (is(TokenKind::End))
-    return rules;
-  do {
-    ast::LayoutRule rule;
-    std::optional<ast::Name> dim = expectName("a dimension");
-    if (!dim || !expect(TokenKind::Equal, "the dimension"))
-      return rules;
-    rule.dim = *dim;
-    do {
-      std::optional<ast::Name> axis = expectName("a mesh axis");
-      if (!axis)
-        return rules;
-      rule.axes.push_back(*axis);
-    } while (accept(TokenKind::Plus));
-    rule.span = getSpanFrom(dim->span.begin);
-    rules.push_back(std::move(rule));
-  } while (accept(TokenKind::Comma));
-  expectEnd();
-  return rules;
-}
-
 ast::ExprPtr Parser::parseExpressionOption() {
   ast::ExprPtr value = parseExpression();
   if (value)

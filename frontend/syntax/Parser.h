@@ -73,7 +73,12 @@ private:
   ast::ExprPtr parseConstraint(ast::ExprPtr operand);
   ast::ExprPtr parseIndex(ast::ExprPtr operand);
   std::optional<ast::IndexPart> parseIndexPart();
-  std::optional<ast::LayoutRule> parseRule();
+  /// Of the table, or of a constraint, which has neither roles nor `unless`.
+  std::optional<ast::LayoutRule> parseRule(bool isOfTable);
+  std::optional<ast::LayoutRule> parseShortRule();
+  bool parseRole(ast::LayoutRule &rule);
+  bool parseNames(std::vector<ast::Name> &names, std::string_view what,
+                  bool mayBeNone = false);
 
   // Statements and items.
   void parseItem(ast::File &file);

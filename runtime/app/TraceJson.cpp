@@ -292,8 +292,7 @@ std::string TraceWriter::describeMeta(std::optional<double> stepUs) const {
       "\"spec_sha256\": {}, \"plan\": \"{}\", \"processes\": {}, \"steps\": "
       "[{}], \"step_us\": {}}}",
       traceSchema, toJson(data.producer), toJson(data.model),
-      exec::EnumNameTarget(data.target), axes,
-      toJson(describeLayout(data, executable.mesh)),
+      exec::EnumNameTarget(data.target), axes, toJson(describeLayout(data)),
       toJson(data.files.empty() ? std::string() : data.files[0]),
       toJson(data.spec_sha256),
       getPlanDigest(data, program, executable.getSources(program)),

@@ -1,5 +1,6 @@
 #include "runtime/exec/ExecutableChecker.h"
 #include "runtime/exec/Loops.h"
+#include "runtime/exec/PlanIds.h"
 
 #include <fmt/format.h>
 
@@ -306,6 +307,19 @@ std::string ExecutableChecker::check() {
     }
     if (!defect.empty())
       return defect;
+  }
+  for (const auto &rule : data.rules) {
+    where = "a rule of the layout";
+    const bool isKnown =
+        rule->role.empty() || getRule(*rule).role != layout::Role::Value;
+    if (!isKnown)
+      fail(fmt::format("is for '{}'", rule->role));
+    else if (rule->role.empty() && rule->dims.empty())
+      fail("names no dimension");
+    for (const std::string &axis : rule->axes)
+      if (!mesh.findAxis(axis))
+        fail(fmt::format("names '{}', which is no axis", axis));
+    where.clear();
   }
   for (const auto &dim : data.dims) {
     where = fmt::format("dimension '{}'", dim->name);

@@ -49,16 +49,20 @@ const char *runtime::getPlanKind(const exec::CommandT &command) {
                     : getKind(command).name;
 }
 
-std::string runtime::describeLayout(const exec::ExecutableT &executable,
-                                    const layout::Mesh &mesh) {
+layout::LayoutRule runtime::getRule(const exec::LayoutRuleT &rule) {
+  layout::LayoutRule line{rule.dims, rule.axes, layout::Role::Value,
+                          rule.unless};
+  for (layout::Role role :
+       {layout::Role::Parameter, layout::Role::Gradient, layout::Role::State})
+    if (rule.role == toString(role))
+      line.role = role;
+  return line;
+}
+
+std::string runtime::describeLayout(const exec::ExecutableT &executable) {
   std::vector<std::string> rules;
-  for (const auto &dim : executable.dims) {
-    std::vector<layout::AxisRef> axes;
-    for (const exec::AxisRef &axis : dim->axes)
-      axes.push_back(getAxisRef(axis));
-    if (!axes.empty())
-      rules.push_back(dim->name + " -> " + layout::toString(mesh, axes));
-  }
+  for (const auto &rule : executable.rules)
+    rules.push_back(toString(getRule(*rule)));
   return rules.empty() ? "nothing is split"
                        : fmt::format("{}", fmt::join(rules, ", "));
 }

@@ -4,7 +4,7 @@
 /// What plans and traces call the commands of a program, so that what one says
 /// of a command can be put beside what the other says.
 
-#include "layout/Mesh.h"
+#include "layout/Layout.h"
 #include "runtime/exec/exec_generated.h"
 
 #include <span>
@@ -31,9 +31,9 @@ getPlanIds(const exec::ProgramT &program, std::span<const int> sources = {});
 /// What a command is called there: "matmul", "kernel", "slice", "all_reduce".
 const char *getPlanKind(const exec::CommandT &command);
 
-/// "batch -> data, hidden -> model", "nothing is split".
-std::string describeLayout(const exec::ExecutableT &executable,
-                           const layout::Mesh &mesh);
+layout::LayoutRule getRule(const exec::LayoutRuleT &rule);
+/// "batch -> data, params: * -> data", "nothing is split".
+std::string describeLayout(const exec::ExecutableT &executable);
 
 /// Which plan a program is: in hexadecimal digits the SHA-256 of lines, each
 /// ended by a line break. The first is "mesh data=2 model=3"; one for each id

@@ -48,25 +48,6 @@ nd.mesh ["x"=2, "y"=3] device_order []
 
 // -----
 
-nd.mesh ["x"=2]
-// expected-error @below {{'nd.rule' op (C1) the mesh has no axis "z"}}
-nd.rule "a" -> ["x", "z"]
-
-// -----
-
-nd.mesh ["x"=2]
-// expected-error @below {{'nd.rule' op (C1) axis "x" is named twice}}
-nd.rule "a" -> ["x", "x"]
-
-// -----
-
-nd.mesh ["x"=2, "y"=3]
-// expected-error @below {{'nd.rule' op (C2) dimension "a" has another rule}}
-nd.rule "a" -> ["x"]
-nd.rule "a" -> ["y"]
-
-// -----
-
 // expected-error @below {{'nd.variable' op (C1) a parameter has float elements, found 'i32'}}
 nd.variable parameter @c1_integers : !nd.tensor<["a"=2], i32> = #nd.fill<1.0>
 

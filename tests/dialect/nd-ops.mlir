@@ -9,13 +9,19 @@
 
 // CHECK:      nd.mesh ["x"=2, "y"=3] device_order [5, 4, 3, 2, 1, 0] machine "h100"
 // CHECK-NEXT: nd.dim "a" = 2
-// CHECK-NEXT: nd.rule "a" -> ["y", "x"]
-// CHECK-NEXT: nd.rule "b" -> []
+// CHECK-NEXT: nd.rule ["a"] -> ["y", "x"]
+// CHECK-NEXT: nd.rule ["b", "c"] -> [] unless ["a"]
+// CHECK-NEXT: nd.rule of params [] -> ["x"]
+// CHECK-NEXT: nd.rule of gradients ["a"] -> []
+// CHECK-NEXT: nd.rule of state ["b"] -> ["y"] unless ["a", "c"]
 // CHECK-NEXT: nd.precision fp16 {growth_steps = 100 : i64, scale = 8.000000e+00 : f64}
 nd.mesh ["x"=2, "y"=3] device_order [5, 4, 3, 2, 1, 0] machine "h100"
 nd.dim "a" = 2
-nd.rule "a" -> ["y", "x"]
-nd.rule "b" -> []
+nd.rule ["a"] -> ["y", "x"]
+nd.rule ["b", "c"] -> [] unless ["a"]
+nd.rule of params [] -> ["x"]
+nd.rule of gradients ["a"] -> []
+nd.rule of state ["b"] -> ["y"] unless ["a", "c"]
 nd.precision fp16 {scale = 8.0 : f64, growth_steps = 100 : i64}
 
 // CHECK-NEXT: nd.variable parameter @w : !a = #nd.fill<1.500000e+00 : f64>
@@ -227,10 +233,12 @@ nd.program @elementwise {
 }
 
 // CHECK-LABEL: nd.program @reshards
-// CHECK:         %[[R:.*]] = nd.reshard %{{.*}} : !a_by_b -> !a_at_x_by_b
+// CHECK:         nd.reshard %{{.*}} of state : !a_by_b -> !a_at_x_by_b
+// CHECK-NEXT:    %[[R:.*]] = nd.reshard %{{.*}} : !a_by_b -> !a_at_x_by_b
 // CHECK-NEXT:    nd.reshard %[[R]] {causes = [#nd.cause<kind = rule, rule = "r", consumer = <"c">, operand = <"o">, needed = "n", had = "h", spans = [], alternative = "exchange", alternativeUs = 2.000000e+00 : f64, chosenUs = 1.000000e+00 : f64>, #nd.cause<kind = no_rule, rule = "q", consumer = <"c">, operand = <"o">, needed = "n", had = "h", spans = []>]} : !a_at_x_by_b -> !a_by_b_at_x
 nd.program @reshards {
   %a = nd.input "a" : !ab
+  %role = nd.reshard %a of state : !ab -> !nd.tensor<["a"=2, "b"=3], f32, <"a"@x>>
   %r = nd.reshard %a : !ab -> !nd.tensor<["a"=2, "b"=3], f32, <"a"@x>>
   %q = nd.reshard %r {causes = [#nd.cause<kind = rule, rule = "r", consumer = <"c">, operand = <"o">, needed = "n", had = "h", spans = [], alternative = "exchange", alternativeUs = 2.0, chosenUs = 1.0>, #nd.cause<kind = no_rule, rule = "q", consumer = <"c">, operand = <"o">, needed = "n", had = "h", spans = []>]} : !nd.tensor<["a"=2, "b"=3], f32, <"a"@x>> -> !nd.tensor<["a"=2, "b"=3], f32, <"b"@x>>
 }

@@ -46,10 +46,8 @@ void setLayout(ModuleOp module, const Layout &layout) {
         nd::DimAttr::get(builder.getStringAttr(axis.name), axis.size));
   nd::MeshOp::create(builder, loc, builder.getArrayAttr(axes), nullptr,
                      nullptr);
-  for (const layout::LayoutRule &rule : layout.getRules()) {
-    SmallVector<StringRef> names(rule.axes.begin(), rule.axes.end());
-    nd::RuleOp::create(builder, loc, rule.dim, builder.getStrArrayAttr(names));
-  }
+  for (const layout::LayoutRule &rule : layout.getRules())
+    nd::RuleOp::create(builder, loc, rule);
 }
 
 } // namespace

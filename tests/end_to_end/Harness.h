@@ -1,7 +1,7 @@
 #ifndef MESHC_TESTS_END_TO_END_HARNESS_H
 #define MESHC_TESTS_END_TO_END_HARNESS_H
 
-#include "layout/LayoutRules.h"
+#include "layout/Layout.h"
 #include "tests/end_to_end/ModelBuilder.h"
 
 #include "gtest/gtest.h"
@@ -11,12 +11,15 @@
 namespace meshc::test {
 
 /// A mesh and a layout, as a user writes them: {"data=2,model=3",
-/// "batch=data,hidden=model+data"}.
+/// "batch=data,hidden=model+data"}, or "batch -> data, params: * -> model".
 struct Layout {
   std::string mesh;
   std::string rules;
 
   std::vector<layout::MeshAxis> getAxes() const;
+  /// Each rule as it is written.
+  std::vector<std::string> getLines() const;
+  /// Of rules in the first form.
   std::vector<layout::LayoutRule> getRules() const;
 };
 void PrintTo(const Layout &layout, std::ostream *out);

@@ -26,11 +26,29 @@ std::vector<layout::MeshAxis> Layout::getAxes() const {
   return axes;
 }
 
+std::vector<std::string> Layout::getLines() const {
+  std::vector<std::string> lines;
+  int depth = 0;
+  bool isNew = true;
+  for (char c : rules) {
+    depth += (c == '(') - (c == ')');
+    if (c == ',' && depth == 0) {
+      isNew = true;
+      continue;
+    }
+    if (isNew)
+      lines.emplace_back();
+    isNew = false;
+    lines.back() += c;
+  }
+  return lines;
+}
+
 std::vector<layout::LayoutRule> Layout::getRules() const {
   std::vector<layout::LayoutRule> parsed;
   for (const std::string &rule : splitText(rules, ',')) {
     auto [dim, axes] = llvm::StringRef(rule).split('=');
-    parsed.push_back({dim.str(), splitText(axes, '+')});
+    parsed.push_back({{dim.str()}, splitText(axes, '+')});
   }
   return parsed;
 }
@@ -88,9 +106,9 @@ bool meshc::test::isLegal(mlir::ModuleOp model, const Layout &layout) {
   std::vector<std::string> names;
   for (auto dim : model.getOps<nd::DimOp>())
     names.push_back(dim.getName().str());
-  auto created = layout::LayoutRules::create(layout::Mesh(layout.getAxes()),
-                                             layout.getRules(), names);
-  auto *rules = std::get_if<layout::LayoutRules>(&created);
+  auto created = layout::Layout::create(layout::Mesh(layout.getAxes()),
+                                        layout.getRules(), names);
+  auto *rules = std::get_if<layout::Layout>(&created);
   if (!rules)
     return false;
   bool legal = true;
@@ -100,7 +118,8 @@ bool meshc::test::isLegal(mlir::ModuleOp model, const Layout &layout) {
         std::vector<std::string> dims;
         for (nd::DimAttr dim : named.getDims())
           dims.push_back(dim.getName().str());
-        legal &= rules->getSharding(dims).index() == 0;
+        legal &= rules->getLayout({dims, named.getSizes()}, layout::Role::Value)
+                     .index() == 0;
       }
   });
   return legal;

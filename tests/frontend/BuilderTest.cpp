@@ -37,7 +37,7 @@ protected:
 
 TEST_F(BuilderTest, MakesAModuleWithTheCallersLines) {
   builder.setMesh({{"data", 2}, {"model", 3}});
-  builder.addRule({"batch", {"data"}});
+  builder.addRule({{{"batch"}, {"data"}}});
   Tensor x = builder.input("x", ElementType::F32, {batch, in});
   builder.enterScope("layer");
   Tensor w = builder.parameter("w", ElementType::F32, {in, out},
@@ -213,9 +213,9 @@ TEST_F(BuilderTest, ADimHasOneSize) {
 
 TEST_F(BuilderTest, RulesAreCheckedAtTheEnd) {
   builder.setMesh({{"data", 2}});
-  builder.addRule({"batch", {"data"}});
-  builder.addRule({"in", {"data"}});
-  builder.addRule({"out", {"model"}});
+  builder.addRule({{{"batch"}, {"data"}}});
+  builder.addRule({{{"in"}, {"data"}}});
+  builder.addRule({{{"out"}, {"model"}}});
   builder.output("o", builder.input("x", ElementType::F32, {batch, in}));
   builder.finish();
   BuildError error = getOnlyError(builder);
@@ -225,8 +225,8 @@ TEST_F(BuilderTest, RulesAreCheckedAtTheEnd) {
 
 TEST_F(BuilderTest, TwoDimsOfOneTensorOnOneAxis) {
   builder.setMesh({{"data", 2}});
-  builder.addRule({"batch", {"data"}});
-  builder.addRule({"in", {"data"}});
+  builder.addRule({{{"batch"}, {"data"}}});
+  builder.addRule({{{"in"}, {"data"}}});
   builder.output("o", builder.input("x", ElementType::F32, {batch, in}));
   builder.finish();
   EXPECT_EQ(getOnlyError(builder).code, Code::SharedAxis);

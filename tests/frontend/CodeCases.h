@@ -62,6 +62,8 @@ inline std::string index(const std::string &brackets) {
 std::vector<Case> getCallCases();
 /// What elements that are for data are refused by.
 std::vector<Case> getDataCases();
+/// What is wrong in the table of the layout.
+std::vector<Case> getLayoutCases();
 /// What is wrong in statements that bind values, and in blocks.
 std::vector<Case> getValueCases();
 /// What is wrong with optimizers and schedules.

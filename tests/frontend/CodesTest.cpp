@@ -380,19 +380,6 @@ const std::vector<Case> &getCases() {
        ""},
       {Code::MeshTooLarge, "mesh <<a = 2 ^ 62>>, b = 2", "1048576", ""},
       {Code::MeshTooLarge, "mesh a = 2, <<b = 2 ^ 62>>, c = 2", "1048576", ""},
-      {Code::RuleUnknownDim, layout("<<bach>> -> data"), "\"bach\"",
-       "did you mean \"batch\""},
-      {Code::RuleUnusedDim, "dim spare = 3\n" + layout("<<spare>> -> data"),
-       "matches nothing", ""},
-      {Code::DuplicateRule, layout("batch -> data <<batch>> -> model"),
-       "two layout rules for dimension \"batch\"", ""},
-      {Code::RepeatedAxis, layout("batch -> (data, <<data>>)"),
-       "\"data\" twice", ""},
-      {Code::SharedAxis, layout("batch -> data <<in -> data>>"),
-       "\"batch\" and \"in\"", "another axis"},
-      {Code::SharedAxis,
-       "layout { batch -> data }\n" + value("x @ [in -> <<data>>]"),
-       "\"batch\" and \"in\"", ""},
       // Model and training.
       {Code::MissingModel, "<<>>dim a = 1\n", "no model", ""},
       {Code::MissingOutput, head + "model <<m>>(x: f32[batch]) { let a = x }",
@@ -491,8 +478,8 @@ const std::vector<Case> &getCases() {
   static const std::vector<Case> all = [] {
     std::vector<Case> all = getCallCases();
     for (const std::vector<Case> &more :
-         {getDataCases(), getReaderCases(), getOptimizerCases(),
-          getStateCases(), getValueCases(), own})
+         {getDataCases(), getLayoutCases(), getReaderCases(),
+          getOptimizerCases(), getStateCases(), getValueCases(), own})
       all.insert(all.end(), more.begin(), more.end());
     return all;
   }();

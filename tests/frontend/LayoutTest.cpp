@@ -111,7 +111,8 @@ TEST(Overrides, MeshAndLayoutReplaceThoseOfTheSpec) {
   ASSERT_TRUE(run.module) << run.getText();
   std::string text = run.printModule();
   EXPECT_THAT(text, HasSubstr("nd.mesh [\"data\"=4, \"model\"=2]\n"));
-  EXPECT_THAT(text, HasSubstr("nd.rule \"batch\" -> [\"data\", \"model\"]\n"));
+  EXPECT_THAT(text,
+              HasSubstr("nd.rule [\"batch\"] -> [\"data\", \"model\"]\n"));
   EXPECT_THAT(text, Not(HasSubstr("nd.rule \"out\"")));
 }
 
@@ -228,8 +229,47 @@ TEST(Overrides, LayoutErrorsPointIntoTheOption) {
   EXPECT_EQ(getOnlyCode(shared), Code::SharedAxis);
   EXPECT_THAT(shared.getText(), HasSubstr("--layout:1:13: error[MC0607]"));
   EXPECT_THAT(shared.getText(), HasSubstr("test.mesh:9:11"));
-  options.layout = "batch->data";
+  // Of two ways to write a rule one is that of all.
+  options.layout = "batch -> data, in=model";
   EXPECT_EQ(getOnlyCode(SpecRun(spec, options)), Code::ExpectedToken);
+}
+
+/// What `options.layout` comes to.
+static std::string getRules(const std::string &layout) {
+  SpecOptions options{"test.mesh"};
+  options.layout = layout;
+  SpecRun run(spec, options);
+  EXPECT_TRUE(run.module) << run.getText();
+  std::string text = run.module ? run.printModule() : "", rules;
+  for (size_t at = 0; (at = text.find("nd.rule ", at)) != std::string::npos;) {
+    const size_t end = text.find('\n', at);
+    rules += text.substr(at, end - at) + "; ";
+    at = end;
+  }
+  return rules;
+}
+
+TEST(Overrides, RulesAsASpecHasThem) {
+  EXPECT_EQ(getRules("batch -> data"), "nd.rule [\"batch\"] -> [\"data\"]; ");
+  EXPECT_EQ(getRules("batch -> data params: * -> (model, data)"),
+            "nd.rule [\"batch\"] -> [\"data\"]; "
+            "nd.rule of params [] -> [\"model\", \"data\"]; ");
+  EXPECT_EQ(getRules("in -> data unless (batch, out), state: (out) -> model"),
+            "nd.rule [\"in\"] -> [\"data\"] unless [\"batch\", \"out\"]; "
+            "nd.rule of state [\"out\"] -> [\"model\"]; ");
+}
+
+/// A dim may be called as the word is.
+TEST(Overrides, ADimThatIsCalledUnless) {
+  SpecRun run("mesh a = 2, b = 2\ndim unless = 4\ndim y = 2\n"
+              "layout { unless -> a  unless' -> b unless (y)\n"
+              "  y -> b unless unless }\n"
+              "model m(v: f32[unless', y], s: f32[unless, y]) {\n"
+              "  output o = sum(v) + sum(s)\n}\n",
+              SpecOptions{"test.mesh"});
+  ASSERT_TRUE(run.module) << run.getText();
+  EXPECT_THAT(run.printModule(),
+              HasSubstr("nd.rule [\"y\"] -> [\"b\"] unless [\"unless\"]"));
 }
 
 TEST(Overrides, MeshErrors) {

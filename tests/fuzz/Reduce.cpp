@@ -118,18 +118,13 @@ bool Reducer::dropLayouts() {
     changed |= accept(std::move(candidate));
   }
   for (size_t i = 0; i < best.layouts.size(); ++i) {
-    const auto rules = best.layouts[i].getRules();
-    for (size_t dropped = 0; dropped < rules.size(); ++dropped) {
+    for (size_t dropped = best.layouts[i].getLines().size(); dropped-- > 0;) {
       Case candidate = best;
-      std::string &text = candidate.layouts[i].rules;
-      text.clear();
-      const auto now = best.layouts[i].getRules();
-      if (dropped >= now.size())
-        break;
-      for (size_t j = 0; j < now.size(); ++j)
-        if (j != dropped)
-          text += fmt::format("{}{}={}", text.empty() ? "" : ",", now[j].dim,
-                              fmt::join(now[j].axes, "+"));
+      std::vector<std::string> lines = best.layouts[i].getLines();
+      if (dropped >= lines.size())
+        continue;
+      lines.erase(lines.begin() + std::ptrdiff_t(dropped));
+      candidate.layouts[i].rules = fmt::format("{}", fmt::join(lines, ","));
       changed |= accept(std::move(candidate));
     }
     const auto axes = best.layouts[i].getAxes();

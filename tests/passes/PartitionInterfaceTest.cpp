@@ -108,7 +108,7 @@ public:
       !half = !nd.tensor<["a"=2, "half"=3], f64>
       module {
         nd.mesh ["m"=2]
-        nd.rule )" + rule.str() + R"( -> ["m"]
+        nd.rule [)" + rule.str() + R"(] -> ["m"]
         nd.program @p {)" + lines.str() +
                                       "}}");
     EXPECT_TRUE(module);

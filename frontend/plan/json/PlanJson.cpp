@@ -4,6 +4,7 @@
 #include "frontend/plan/Waste.h"
 #include "frontend/plan/json/PlanWriter.h"
 #include "layout/Sharding.h"
+#include "runtime/exec/PlanIds.h"
 
 #include <array>
 #include <fmt/format.h>
@@ -202,9 +203,9 @@ Json PlanWriter::getRemarks() const {
 }
 
 Json PlanWriter::write() const {
-  Json axes = Json::array(), dims = Json::array(), tensors = Json::array(),
-       ops = Json::array(), collectives = Json::array(),
-       transferred = Json::array();
+  Json axes = Json::array(), dims = Json::array(), rules = Json::array(),
+       tensors = Json::array(), ops = Json::array(),
+       collectives = Json::array(), transferred = Json::array();
   for (int axis = 0; axis < int(plan.mesh.getNumAxes()); ++axis) {
     const layout::MeshAxis &named = plan.mesh.getAxes()[size_t(axis)];
     axes.push_back({{"name", named.name}, {"size", named.size}});
@@ -216,6 +217,15 @@ Json PlanWriter::write() const {
                     {"size", dim->size},
                     {"axes", getAxisNames(dim->axes)},
                     {"span", getSpan(dim->span)}});
+  for (const auto &rule : executable.rules) {
+    const layout::LayoutRule line = runtime::getRule(*rule);
+    rules.push_back({{"role", toString(line.role)},
+                     {"dims", line.dims},
+                     {"axes", line.axes},
+                     {"unless", line.unless},
+                     {"text", toString(line)},
+                     {"span", getSpan(rule->span)}});
+  }
   for (size_t tensor = 0; tensor < executable.tensors.size(); ++tensor)
     tensors.push_back(getTensor(tensor));
   for (size_t index = 0; index < plan.commands.size(); ++index)
@@ -235,6 +245,7 @@ Json PlanWriter::write() const {
       {"devices", plan.mesh.getNumDevices()},
       {"mesh", {{"axes", std::move(axes)}}},
       {"dims", std::move(dims)},
+      {"rules", std::move(rules)},
       {"spec", getSpec()},
       {"scopes", getScopes()},
       {"parts", getParts()},

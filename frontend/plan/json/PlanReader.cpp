@@ -56,10 +56,6 @@ std::string ReadPlan::describeSubject() const {
 }
 
 std::string ReadPlan::describeLayout() const {
-  std::vector<std::string> rules;
-  for (const ReadSplit::Dim &dim : dims)
-    if (!dim.axes.empty())
-      rules.push_back(dim.name + " -> " + joinAxes(dim.axes));
   return rules.empty() ? "nothing is split"
                        : fmt::format("{}", fmt::join(rules, ", "));
 }
@@ -207,6 +203,13 @@ static ReadPlan read(const json &object) {
   for (const json &dim : object.at("dims"))
     plan.dims.push_back(
         {getText(dim, "name"), getCount(dim, "size"), 0, getAxes(dim)});
+  if (object.contains("rules")) // plans of earlier versions have none
+    for (const json &rule : object.at("rules"))
+      plan.rules.push_back(getText(rule, "text"));
+  else
+    for (const ReadSplit::Dim &dim : plan.dims)
+      if (!dim.axes.empty())
+        plan.rules.push_back(dim.name + " -> " + joinAxes(dim.axes));
 
   const json &memory = object.at("memory");
   plan.memory = getCount(memory, "peak_bytes_per_device");
@@ -250,9 +253,9 @@ static ReadPlan read(const json &object) {
 /// Fields that are read of an object of a plan, by how many are around it.
 static bool isRead(int depth, const std::string &field) {
   static const std::set<std::string, std::less<>> top = {
-      "schema", "model",   "program", "target",     "sha256",
-      "spec",   "machine", "mesh",    "dims",       "memory",
-      "totals", "scopes",  "tensors", "collectives"};
+      "schema", "model",   "program", "target",  "sha256",
+      "spec",   "machine", "mesh",    "dims",    "rules",
+      "memory", "totals",  "scopes",  "tensors", "collectives"};
   static const std::set<std::string, std::less<>> unread = {
       "after", "at_peak",       "before", "buffers", "cause", "constants",
       "files", "merged_causes", "path",   "span",    "window"};

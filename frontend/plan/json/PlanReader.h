@@ -54,6 +54,7 @@ struct ReadPlan {
   bool isUnpriced = false; ///< the machine cannot run all of it
   std::vector<std::pair<std::string, int64_t>> mesh;
   std::vector<ReadSplit::Dim> dims; ///< without local sizes
+  std::vector<std::string> rules;   ///< of the layout, as they are written
   int64_t memory = 0, flops = 0, payload = 0, sent = 0, transfers = 0;
   std::optional<int64_t> memoryLimit;
   std::map<std::string, int64_t> memoryOf; ///< by category

@@ -56,7 +56,9 @@ private:
   /// "'h'", "the values inside 'h'", or the id of a command.
   std::string describe(const ValueSource &source) const;
   std::string describeAll(const std::vector<ValueSource> &sources) const;
-  std::string explainSplits(const exec::TensorLayoutT &layout);
+  std::string explainSplits(const exec::TensorT &value);
+  std::string explainLost(const layout::TensorLayout &asked);
+  std::string quoteRule(size_t rule);
   std::string explainPartial(int tensor) const;
   std::string explainTransfer(const PlannedCommand &planned) const;
   std::string explainUse(int tensor) const;
@@ -287,44 +289,114 @@ getSplitting(const std::vector<exec::AxisRef> &axes) {
   return splitting;
 }
 
+/// What a tensor is to the layout. A gradient leaves its operation as the dims
+/// say, and is changed to how its parameter's lie by a collective.
+static layout::Role getRole(exec::BufferRole role) {
+  switch (role) {
+  case exec::BufferRole::parameter:
+    return layout::Role::Parameter;
+  case exec::BufferRole::state:
+    return layout::Role::State;
+  default:
+    return layout::Role::Value;
+  }
+}
+
+static layout::TensorLayout askLayout(const Plan &plan,
+                                      const exec::TensorT &value) {
+  std::vector<std::string> names;
+  std::vector<int64_t> sizes;
+  for (const auto &dim : value.layout->dims) {
+    names.push_back(dim->name);
+    sizes.push_back(dim->size);
+  }
+  auto found = plan.layout.getLayout({names, sizes}, getRole(value.role));
+  if (auto *asked = std::get_if<layout::TensorLayout>(&found))
+    return std::move(*asked);
+  // What is no tensor of the user may have two dims on one axis.
+  layout::TensorLayout asked;
+  asked.sharding = plan.layout.getLegalSharding({names, sizes});
+  for (const std::string &name : names)
+    if (std::optional<size_t> rule = plan.layout.findRule(name))
+      asked.rules.push_back({*rule});
+    else
+      asked.rules.emplace_back();
+  return asked;
+}
+
 /// Which rule, or its absence, gives each dimension its split.
-std::string Explainer::explainSplits(const exec::TensorLayoutT &layout) {
+std::string Explainer::explainSplits(const exec::TensorT &value) {
   std::string text;
-  for (const auto &dim : layout.dims) {
-    const exec::NamedDimT *known = nullptr;
-    for (const auto &named : executable.dims)
-      if (named->name == dim->name)
-        known = named.get();
-    std::string axes = layout::toString(plan.mesh, getAxes(dim->axes));
-    bool hasRule = known && !known->axes.empty();
-    std::vector<layout::AxisRef> asked;
-    if (hasRule)
-      asked = getSplitting(known->axes);
-    bool follows = hasRule && asked == getSplitting(dim->axes);
-    if (follows && asked.empty())
+  const layout::TensorLayout asked = askLayout(plan, value);
+  for (size_t d = 0; d < value.layout->dims.size(); ++d) {
+    const exec::DimShardingT &dim = *value.layout->dims[d];
+    const std::vector<size_t> &rules = asked.rules[d];
+    const std::string axes = layout::toString(plan.mesh, getAxes(dim.axes));
+    const std::vector<layout::AxisRef> splitting = getSplitting(dim.axes);
+    const layout::DimSplit &wanted = asked.sharding.dims[d];
+    std::vector<std::string> ruled;
+    for (size_t rule : rules)
+      ruled.insert(ruled.end(), executable.rules[rule]->axes.begin(),
+                   executable.rules[rule]->axes.end());
+    const std::string over = ruled.size() == 1
+                                 ? ruled.front()
+                                 : fmt::format("({})", fmt::join(ruled, ", "));
+    const char *these = rules.size() > 1 ? "these rules" : "this rule";
+    if (ruled.empty() && dim.axes.empty())
+      text += fmt::format("\n  '{}' is whole: no rule splits it.\n", dim.name);
+    else if (ruled.empty())
+      text += fmt::format("\n  '{}' is split over {}, which no rule says: the "
+                          "value has a layout of its own.\n",
+                          dim.name, axes);
+    else if (splitting == wanted && wanted.empty())
       text += fmt::format("\n  '{}' is whole: its rule splits it over {}, {} "
                           "one device:\n",
-                          dim->name,
-                          layout::toString(plan.mesh, getAxes(known->axes)),
-                          known->axes.size() == 1 ? "an axis of" : "axes of");
-    else if (follows)
-      text += fmt::format("\n  '{}' is split over {} by this rule:\n",
-                          dim->name, axes);
-    else if (hasRule)
+                          dim.name, over,
+                          ruled.size() == 1 ? "an axis of" : "axes of");
+    else if (splitting == wanted)
+      text += fmt::format("\n  '{}' is split over {} by {}:\n", dim.name, axes,
+                          these);
+    else
       text += fmt::format(
           "\n  '{}' is {} here, although a rule splits it over {}: an axis "
           "splits one dimension of an operation, or the value has a layout of "
           "its own. The rule:\n",
-          dim->name, dim->axes.empty() ? "whole" : "split over " + axes,
-          layout::toString(plan.mesh, getAxes(known->axes)));
-    else if (dim->axes.empty())
-      text += fmt::format("\n  '{}' is whole: no rule splits it.\n", dim->name);
-    else
-      text += fmt::format("\n  '{}' is split over {}, which no rule says: the "
-                          "value has a layout of its own.\n",
-                          dim->name, axes);
-    if (hasRule && known->rule_span)
-      text += source.quote(*known->rule_span);
+          dim.name, dim.axes.empty() ? "whole" : "split over " + axes, over);
+    for (size_t rule : rules)
+      text += quoteRule(rule);
+  }
+  return text + explainLost(asked);
+}
+
+std::string Explainer::quoteRule(size_t rule) {
+  const auto &span = executable.rules[rule]->span;
+  return span ? source.quote(*span) : "";
+}
+
+/// Rules that name the tensor and do not split it.
+std::string Explainer::explainLost(const layout::TensorLayout &asked) {
+  using Why = layout::LostRule::Why;
+  std::string text;
+  for (const auto &[why, rule] : asked.lost) {
+    switch (why) {
+    case Why::Unless:
+      text += "\n  The value has a dimension beside which this rule does not "
+              "hold:\n";
+      break;
+    case Why::Replaced:
+      text += "\n  A rule for its role says otherwise than this one:\n";
+      break;
+    case Why::AlreadySplit:
+      text += "\n  It lies on an axis of this rule already, which adds "
+              "nothing:\n";
+      break;
+    case Why::Indivisible:
+      text +=
+          "\n  The axes of this rule divide none of its dimensions, so that "
+          "it adds nothing:\n";
+      break;
+    }
+    text += quoteRule(rule);
   }
   return text;
 }
@@ -416,7 +488,7 @@ std::string Explainer::explainTensor(int tensor) {
   text += fmt::format("  Each device holds {}, {}; layout {}.\n",
                       listDims(local), formatBytes(value.bytes_per_device),
                       getSharding(plan.mesh, *value.layout));
-  text += explainSplits(*value.layout) + explainPartial(tensor);
+  text += explainSplits(value) + explainPartial(tensor);
   if (value.span && value.span->file() >= 0)
     text += "\n  It comes from:\n" + source.quote(*value.span);
   text += explainData(value) + explainUse(tensor);

@@ -48,10 +48,8 @@ const compareView = {
 const colorOf = index => index ? 'var(--c2)' : 'var(--c1)';
 
 /** @param {Plan} plan */
-const rulesOf = plan => plan.dims.filter(dim => dim.axes.length)
-                            .map(dim => `${dim.name} → ${dim.axes.join(' + ')}`)
-                            .join(', ') ||
-    'nothing is split';
+const rulesOf = plan =>
+    plan.rules.map(rule => rule.text.replace('->', '→')).join(', ') || 'nothing is split';
 
 /**
  * What tells a plan from another: its rules, and of model, mesh and machine what is not alike.

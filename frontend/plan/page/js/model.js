@@ -74,27 +74,30 @@ function readLines(plan) {
   }
   plan.dims = plan.json.dims.map(
       dim => ({name: dim.name, size: dim.size, axes: dim.axes, line: lineOf(plan, dim.span)}));
+  plan.rules = plan.json.rules.map(rule => ({text: rule.text, line: lineOf(plan, rule.span)}));
   findRules(plan);
 }
 
 /**
- * The rules of `layout`, which the JSON does not point at: in the spec "batch -> data", of the
- * option "batch=data". A rule that another replaced is kept as one that does not hold.
+ * The rules of the layout at their lines. Those that another layout replaced are kept as ones that
+ * do not hold, which the JSON does not point at: in the spec "batch -> data", of the option
+ * "batch=data".
  * @param {Plan} plan
  */
 function findRules(plan) {
-  const rule = /([\p{L}_][\p{L}\p{N}_']*)\s*(?:->|=)\s*\(?\s*([\p{L}_][\p{L}\p{N}_]*)/gu;
+  for (const rule of plan.json.rules) {
+    const line = plan.lines[lineOf(plan, rule.span)];
+    if (line) line.rules.push(...plan.dims.filter(dim => rule.dims.includes(dim.name)));
+  }
+  const name = '[\\p{L}_][\\p{L}\\p{N}_\']*';
+  const rule = new RegExp(`(${name}(?:\\s*,\\s*${name})*)\\s*\\)?\\s*(?:->|=)`, 'gu');
   let inside = false;
   for (const line of plan.lines) {
     const code = line.text.replace(/\/\/.*/, '');
     if (/^\s*layout\b/.test(code) || line.path === '--layout') inside = true;
-    if (inside)
-      for (const [, name, axis] of code.matchAll(rule)) {
-        const dim = plan.dims.find(candidate => candidate.name === name);
-        if (!dim) continue;
-        const holds = axesOf(plan, dim.axes).some(index => plan.axes[index].name === axis);
-        (holds ? line.rules : line.replaced).push(dim);
-      }
+    if (inside && !line.rules.length && !plan.rules.some(one => one.line === line.index))
+      for (const [, names] of code.matchAll(rule))
+        line.replaced.push(...plan.dims.filter(dim => names.split(/\s*,\s*/).includes(dim.name)));
     if (/}/.test(code) || line.path === '--layout') inside = false;
   }
 }

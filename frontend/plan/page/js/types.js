@@ -159,6 +159,7 @@
  *  @property {Axis[]} axes
  *  @property {number} devices
  *  @property {Dim_[]} dims
+ *  @property {{text: string, line: number}[]} rules  of the layout, as they are written
  *  @property {Line[]} lines
  *  @property {Value[]} values
  *  @property {Operation[]} operations

@@ -1,0 +1,69 @@
+// What is wrong in the table of the layout: a spec that causes each error, and
+// what it says.
+
+#include "CodeCases.h"
+
+using namespace meshc::frontend;
+using namespace meshc::frontend::cases;
+
+std::vector<Case> cases::getLayoutCases() {
+  return {
+      {Code::RuleUnknownDim, layout("<<bach>> -> data"), "\"bach\"",
+       "did you mean \"batch\""},
+      {Code::RuleUnusedDim, "dim spare = 3\n" + layout("<<spare>> -> data"),
+       "matches nothing", ""},
+      {Code::DuplicateRule, layout("batch -> data <<batch>> -> model"),
+       "two layout rules for dimension \"batch\"", ""},
+      {Code::RepeatedAxis, layout("batch -> (data, <<data>>)"),
+       "\"data\" twice", ""},
+      {Code::SharedAxis, layout("batch -> data <<in -> data>>"),
+       "\"batch\" and \"in\"", "another axis"},
+      {Code::SharedAxis,
+       "layout { batch -> data }\n" + value("x @ [in -> <<data>>]"),
+       "\"batch\" and \"in\"", ""},
+      // Lists of dims.
+      {Code::RuleUnknownDim, layout("(batch, <<bach>>) -> data"), "\"bach\"",
+       "did you mean \"batch\""},
+      {Code::SharedAxis, layout("<<(batch, in) -> data>>"),
+       "\"batch\" and \"in\" of one tensor", "in -> data unless batch"},
+      {Code::DuplicateRule, layout("batch -> data (out, <<batch>>) -> model"),
+       "two layout rules for dimension \"batch\"", ""},
+      {Code::ExpectedToken, layout("(<<)>> -> data"), "a dimension", ""},
+      // Roles.
+      {Code::UnknownRole, layout("<<param>>: * -> data"),
+       "no rules for \"param\"", "did you mean \"params\""},
+      {Code::UnknownRole, layout("<<\"m/*\">>: in -> data"), "not built yet",
+       ""},
+      {Code::ExpectedToken, layout("<<*>> -> data"), "behind a role",
+       "params: * -> data"},
+      {Code::RuleUnusedDim, layout("params: <<batch>> -> data"),
+       "no parameter has this dimension", ""},
+      {Code::RuleUnusedDim,
+       head + "layout { state: <<*>> -> data }\n"
+              "model m(x: f32[batch]) { output o = sum(x) }",
+       "no parameters", ""},
+      {Code::DuplicateRule, layout("params: * -> data params: <<*>> -> model"),
+       "two layout rules for all params", ""},
+      {Code::DuplicateRule,
+       layout("gradients: in -> data gradients: (out, <<in>>) -> model"),
+       "two layout rules for dimension \"in\" of gradients", ""},
+      {Code::RepeatedAxis, layout("state: * -> (data, <<data>>)"),
+       "the rule for all state names axis \"data\" twice", ""},
+      {Code::UnknownAxis, layout("state: * -> <<modl>>"), "no axis \"modl\"",
+       "did you mean \"model\""},
+      {Code::SharedAxis, layout("in -> data <<params: out -> data>>"),
+       "\"in\" and \"out\" of one tensor", "unless"},
+      // Exceptions.
+      {Code::RuleUnknownDim, layout("in -> data unless <<bach>>"),
+       "\"unless bach\" names no dimension", "did you mean \"batch\""},
+      {Code::NeverExempt,
+       "dim spare = 3\n" + layout("in -> data unless <<spare>>"),
+       "no tensor has this dimension beside", ""},
+      {Code::NeverExempt, layout("in -> data unless <<in>>"),
+       "no tensor has this dimension beside", ""},
+      {Code::NeverExempt, layout("params: * -> data unless <<batch>>"),
+       "no parameter has this dimension beside", ""},
+      {Code::NeverExempt, layout("params: in -> data unless <<batch>>"),
+       "no parameter has this dimension beside", ""},
+  };
+}
