@@ -537,28 +537,6 @@ std::string meshc::fuzz::findProblem(const Tree &tree, uint64_t seed,
   return problem;
 }
 
-meshc::test::Layout meshc::fuzz::drawLayout(const Tree &tree,
-                                            const std::string &mesh,
-                                            uint64_t seed) {
-  Compilation whole(print(tree), meshc::test::Layout{mesh, ""});
-  if (!whole.module)
-    return {mesh, ""};
-  // A rule is refused where no tensor of the program has its dim.
-  std::set<std::string> present;
-  whole.module->walk([&](mlir::Operation *op) {
-    for (mlir::Type type : op->getResultTypes())
-      if (auto named = mlir::dyn_cast<nd::NamedTensorType>(type))
-        for (nd::DimAttr dim : named.getDims())
-          present.insert(dim.getName().str());
-  });
-  std::vector<std::string> names;
-  for (const Dim &dim : tree.dims)
-    if (present.contains(dim.name))
-      names.push_back(dim.name);
-  std::mt19937_64 random(seed);
-  return meshc::test::drawLegalLayout(*whole.module, mesh, names, 2, random);
-}
-
 std::string meshc::fuzz::describe(const Case &item) {
   std::string text = print(item.tree);
   text +=
