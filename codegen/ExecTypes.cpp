@@ -287,7 +287,7 @@ public:
             output.getValue().getType(), output.getLoc());
       else if (auto read = dyn_cast<nd::ReadOp>(op))
         addVariable(read);
-      else if (op.getNumResults() == 1 && !isa<nd::ReshardOp>(op))
+      else if (op.getNumResults() == 1 && isValue(op))
         addComputed(op);
     }
     llvm::erase(executable.tensors, nullptr);
@@ -295,6 +295,13 @@ public:
   }
 
 private:
+  /// Whether what it gives is a value, and not the same one elsewhere. A
+  /// gradient is what rules make of it.
+  static bool isValue(Operation &op) {
+    auto reshard = dyn_cast<nd::ReshardOp>(op);
+    return !reshard || reshard.getRole() == nd::LayoutRole::Gradients;
+  }
+
   /// Says of gradients, states and other element types which value they are
   /// of: a parameter, or else an input or what is computed.
   void findOwners() {

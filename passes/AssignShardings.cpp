@@ -380,8 +380,10 @@ Value ProgramRewriter::getResharded(Value value, const layout::Sharding &had,
   } else {
     builder.setInsertionPointAfterValue(value);
   }
+  auto constraint = dyn_cast<ReshardOp>(use.getOwner());
   reshard = ReshardOp::create(builder, loc, type.withSharding(attr), value,
-                              builder.getArrayAttr(why));
+                              builder.getArrayAttr(why),
+                              constraint ? constraint.getRoleAttr() : nullptr);
   return reshard;
 }
 

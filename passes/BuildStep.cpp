@@ -56,11 +56,15 @@ private:
     const Location loc = role == layout::Role::Parameter
                              ? withPhase(value.getLoc(), Phase::Update)
                              : value.getLoc();
+    auto ofGradients =
+        layout.getSharding(declared, layout::Role::Gradient, parameter);
+    const LayoutRole asked = succeeded(ofGradients) && *ofGradients == *wanted
+                                 ? LayoutRole::Gradients
+                                 : LayoutRole::State;
     return ReshardOp::create(
         builder, loc,
         type.withSharding(getShardingAttr(type, layout.getMesh(), sharding)),
-        value, ArrayAttr(),
-        LayoutRoleAttr::get(value.getContext(), LayoutRole::State));
+        value, ArrayAttr(), LayoutRoleAttr::get(value.getContext(), asked));
   }
 
   ModuleLayout layout;

@@ -161,6 +161,7 @@ CauseBuilder::getReason(OpOperand &use, const layout::Sharding &had,
       reason.rule = "no layout rule for " + quote(name);
       addRule(dim.getName(), reason);
       if (RuleOp role = layout.findRoleRule(use, dim.getName())) {
+        reason.isWritten = true;
         reason.rule += " beside " + quote(toString(role.getRule()));
         reason.spans.push_back(role.getLoc());
       }
@@ -248,7 +249,9 @@ CauseBuilder::build(OpOperand &use, const layout::Sharding &had,
             ? StringAttr()
             : getOperationName(getMaker(use.get())),
         alternative, alternativeUs, chosenUs,
-        isa<ReshardOp>(reader) ? builder.getUnitAttr() : UnitAttr()));
+        isa<ReshardOp>(use.getOwner()) || reason.isWritten
+            ? builder.getUnitAttr()
+            : UnitAttr()));
   }
   return causes;
 }

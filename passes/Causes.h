@@ -47,6 +47,7 @@ private:
     std::string rule;
     llvm::SmallVector<mlir::Location> spans;
     const AxisConflict *conflict = nullptr;
+    bool isWritten = false; ///< the spec asks for it
   };
   Reason getReason(mlir::OpOperand &use, const layout::Sharding &had,
                    const layout::Sharding &needed) const;

@@ -114,6 +114,39 @@ void Plan::readLayout() {
     layout = std::move(*table);
 }
 
+static layout::Role getRole(exec::BufferRole role) {
+  switch (role) {
+  case exec::BufferRole::parameter:
+    return layout::Role::Parameter;
+  case exec::BufferRole::state:
+    return layout::Role::State;
+  default:
+    return layout::Role::Value;
+  }
+}
+
+layout::TensorLayout plan::askLayout(const Plan &plan, int tensor) {
+  const exec::TensorT &value = plan.getTensor(tensor);
+  std::vector<std::string> names;
+  std::vector<int64_t> sizes;
+  for (const auto &dim : value.layout->dims) {
+    names.push_back(dim->name);
+    sizes.push_back(dim->size);
+  }
+  auto found = plan.layout.getLayout({names, sizes}, getRole(value.role));
+  if (auto *asked = std::get_if<layout::TensorLayout>(&found))
+    return std::move(*asked);
+  // What is no tensor of the user may have two dims on one axis.
+  layout::TensorLayout asked;
+  asked.sharding = plan.layout.getLegalSharding({names, sizes});
+  for (const std::string &name : names)
+    if (std::optional<size_t> rule = plan.layout.findRule(name))
+      asked.rules.push_back({*rule});
+    else
+      asked.rules.emplace_back();
+  return asked;
+}
+
 /// How many parts a step has.
 static int64_t getNumParts(const exec::ExecutableT &executable) {
   return executable.training ? executable.training->parts : 1;

@@ -120,6 +120,10 @@ private:
 /// part alone.
 const exec::ProgramT *findAccumulate(const exec::ExecutableT &executable);
 
+/// What the layout says of a tensor. A gradient leaves its operation as its
+/// dims say; a collective has it lie as those of its parameter.
+layout::TensorLayout askLayout(const Plan &plan, int tensor);
+
 layout::AxisRef getAxis(const exec::AxisRef &axis);
 std::vector<layout::AxisRef> getAxes(const std::vector<exec::AxisRef> &axes);
 /// Elements of dimension `dim` of a tensor that one device's block holds.

@@ -23,6 +23,8 @@ const char *plan::getName(Remark::Kind kind) {
     return "stored_view";
   case Remark::Kind::Replicated:
     return "replicated";
+  case Remark::Kind::LostRule:
+    return "lost_rule";
   }
   std::abort();
 }
@@ -312,11 +314,52 @@ static void addReplicated(const Plan &plan, const EqualScopes &scopes,
     all.push_back(std::move(remark));
 }
 
+//===-- Rules that add nothing --------------------------------------------===//
+
+static void addLostRules(const Plan &plan, std::vector<Remark> &all) {
+  using Why = layout::LostRule::Why;
+  std::map<layout::LostRule, std::vector<int>> lost;
+  for (int tensor = 0; tensor < int(plan.executable.tensors.size()); ++tensor)
+    if (const exec::TensorT &value = plan.getTensor(tensor);
+        value.role == exec::BufferRole::parameter ||
+        (value.role == exec::BufferRole::state && !value.layout->dims.empty()))
+      for (const layout::LostRule &rule : askLayout(plan, tensor).lost)
+        if (rule.why == Why::AlreadySplit || rule.why == Why::Indivisible)
+          lost[rule].push_back(tensor);
+  for (const auto &[rule, tensors] : lost) {
+    Remark remark{Remark::Kind::LostRule};
+    remark.tensor = tensors.front();
+    for (int tensor : tensors)
+      remark.bytes += plan.getTensor(tensor).bytes_per_device;
+    const layout::LayoutRule &line = plan.layout.getRules()[rule.rule];
+    const std::string axes = fmt::format("{}", fmt::join(line.axes, " and "));
+    const bool isOne = tensors.size() == 1;
+    remark.text = fmt::format(
+        "\"{}\" adds nothing to \"{}\"{}, {}: {}", toString(line),
+        plan.getName(tensors.front()),
+        isOne ? ""
+              : fmt::format(" and {} more",
+                            formatCount(int64_t(tensors.size()) - 1, "tensor")),
+        formatBytes(remark.bytes),
+        rule.why == Why::Indivisible
+            ? fmt::format("{} divide{} no dimension of {}", axes,
+                          line.axes.size() == 1 ? "s" : "",
+                          isOne ? "it" : "them")
+            : fmt::format("{} on {} already", isOne ? "it lies" : "they lie",
+                          line.axes.size() == 1 ? axes : "one of " + axes));
+    if (const auto &span = plan.executable.rules[rule.rule]->span;
+        span && span->file() >= 0)
+      remark.span = span.get();
+    all.push_back(std::move(remark));
+  }
+}
+
 std::vector<Remark>
 plan::findRemarks(const Plan &plan, const EqualScopes &scopes, int64_t bytes) {
   std::vector<Remark> all = findReshardings(plan, scopes, bytes);
   addStored(plan, scopes, bytes, all);
   addReplicated(plan, scopes, bytes, all);
+  addLostRules(plan, all);
   // The largest first; of those as large as one another the order stays.
   std::vector<size_t> order(all.size());
   std::iota(order.begin(), order.end(), size_t(0));

@@ -28,10 +28,20 @@ namespace meshc::plan {
 ///                what is stored of the forward phase. Gradients lie as their
 ///                values do.
 ///
+///   LostRule     a rule for every tensor of a role (`*`) that adds nothing to
+///                some: its axes divide none of their dimensions, or they lie
+///                on one of its axes already. One remark for all of these
+///
 ///   h is computed as <batch@data, hidden@model>, layer_norm over hidden needs
 ///   <batch@data>: an all_gather over model is a resharding
 struct Remark {
-  enum class Kind : uint8_t { Resharding, LibraryCopy, StoredView, Replicated };
+  enum class Kind : uint8_t {
+    Resharding,
+    LibraryCopy,
+    StoredView,
+    Replicated,
+    LostRule
+  };
   Kind kind;
   int64_t bytes = 0; ///< on each device; of a resharding what one brings in
   int64_t count = 1; ///< in calls and iterations that are alike
@@ -50,7 +60,7 @@ const char *getName(Remark::Kind kind);
 std::vector<Remark> findReshardings(const Plan &plan, const EqualScopes &scopes,
                                     int64_t bytes);
 
-/// All of more than `bytes`, the largest first.
+/// All of more than `bytes`, the largest first; lost rules whatever it is.
 std::vector<Remark> findRemarks(const Plan &plan, const EqualScopes &scopes,
                                 int64_t bytes = runtime::remarkBytes);
 

@@ -98,11 +98,40 @@ void PlanWriter::addGradient(Json &json, const exec::OriginT *origin,
     json["gradient_of_name"] = name.substr(runtime::getLead(*origin).size());
 }
 
+/// Rules that name a tensor and do not split it.
+static Json getLost(const layout::TensorLayout &asked) {
+  using Why = layout::LostRule::Why;
+  Json lost = Json::array();
+  for (const auto &[why, rule] : asked.lost) {
+    const char *name = nullptr;
+    switch (why) {
+    case Why::Unless:
+      name = "unless";
+      break;
+    case Why::Replaced:
+      name = "replaced";
+      break;
+    case Why::AlreadySplit:
+      name = "already_split";
+      break;
+    case Why::Indivisible:
+      name = "indivisible";
+      break;
+    }
+    lost.push_back({{"rule", rule}, {"why", name}});
+  }
+  return lost;
+}
+
 Json PlanWriter::getTensor(size_t index) const {
   const exec::TensorT &tensor = *executable.tensors[index];
   Json dims = Json::array();
   for (size_t i = 0; i < tensor.layout->dims.size(); ++i)
     dims.push_back(getDim(*tensor.layout, i));
+  const layout::TensorLayout asked = askLayout(plan, int(index));
+  for (size_t i = 0; i < asked.rules.size(); ++i)
+    if (!asked.rules[i].empty())
+      dims[i]["rules"] = asked.rules[i];
   Json json = {{"id", Plan::getTensorId(int(index))},
                {"name", plan.getName(int(index))},
                {"role", getRoleName(tensor.role)},
@@ -110,6 +139,8 @@ Json PlanWriter::getTensor(size_t index) const {
                {"dims", std::move(dims)}};
   if (Json partial = getPartial(*tensor.layout); !partial.is_null())
     json["partial"] = std::move(partial);
+  if (Json lost = getLost(asked); !lost.empty())
+    json["lost_rules"] = std::move(lost);
   json["bytes_global"] = tensor.bytes_global;
   json["bytes_per_device"] = tensor.bytes_per_device;
   json["inside"] = tensor.inside;

@@ -56,7 +56,7 @@ private:
   /// "'h'", "the values inside 'h'", or the id of a command.
   std::string describe(const ValueSource &source) const;
   std::string describeAll(const std::vector<ValueSource> &sources) const;
-  std::string explainSplits(const exec::TensorT &value);
+  std::string explainSplits(int tensor);
   std::string explainLost(const layout::TensorLayout &asked);
   std::string quoteRule(size_t rule);
   std::string explainPartial(int tensor) const;
@@ -289,45 +289,11 @@ getSplitting(const std::vector<exec::AxisRef> &axes) {
   return splitting;
 }
 
-/// What a tensor is to the layout. A gradient leaves its operation as the dims
-/// say, and is changed to how its parameter's lie by a collective.
-static layout::Role getRole(exec::BufferRole role) {
-  switch (role) {
-  case exec::BufferRole::parameter:
-    return layout::Role::Parameter;
-  case exec::BufferRole::state:
-    return layout::Role::State;
-  default:
-    return layout::Role::Value;
-  }
-}
-
-static layout::TensorLayout askLayout(const Plan &plan,
-                                      const exec::TensorT &value) {
-  std::vector<std::string> names;
-  std::vector<int64_t> sizes;
-  for (const auto &dim : value.layout->dims) {
-    names.push_back(dim->name);
-    sizes.push_back(dim->size);
-  }
-  auto found = plan.layout.getLayout({names, sizes}, getRole(value.role));
-  if (auto *asked = std::get_if<layout::TensorLayout>(&found))
-    return std::move(*asked);
-  // What is no tensor of the user may have two dims on one axis.
-  layout::TensorLayout asked;
-  asked.sharding = plan.layout.getLegalSharding({names, sizes});
-  for (const std::string &name : names)
-    if (std::optional<size_t> rule = plan.layout.findRule(name))
-      asked.rules.push_back({*rule});
-    else
-      asked.rules.emplace_back();
-  return asked;
-}
-
 /// Which rule, or its absence, gives each dimension its split.
-std::string Explainer::explainSplits(const exec::TensorT &value) {
+std::string Explainer::explainSplits(int tensor) {
+  const exec::TensorT &value = plan.getTensor(tensor);
   std::string text;
-  const layout::TensorLayout asked = askLayout(plan, value);
+  const layout::TensorLayout asked = askLayout(plan, tensor);
   for (size_t d = 0; d < value.layout->dims.size(); ++d) {
     const exec::DimShardingT &dim = *value.layout->dims[d];
     const std::vector<size_t> &rules = asked.rules[d];
@@ -488,7 +454,7 @@ std::string Explainer::explainTensor(int tensor) {
   text += fmt::format("  Each device holds {}, {}; layout {}.\n",
                       listDims(local), formatBytes(value.bytes_per_device),
                       getSharding(plan.mesh, *value.layout));
-  text += explainSplits(value) + explainPartial(tensor);
+  text += explainSplits(tensor) + explainPartial(tensor);
   if (value.span && value.span->file() >= 0)
     text += "\n  It comes from:\n" + source.quote(*value.span);
   text += explainData(value) + explainUse(tensor);

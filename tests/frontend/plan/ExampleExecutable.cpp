@@ -116,9 +116,15 @@ void ExampleBuilder::addMesh() {
     entry->size = dim.size;
     entry->axes = axes(dim.axes);
     entry->span = own(span(line, 5, 5 + int(entry->name.size())));
-    if (!dim.axes.empty())
-      entry->rule_span =
-          own(dim.axes[0] == 0 ? span(5, 10, 23) : span(5, 24, 39));
+    if (!dim.axes.empty()) {
+      const Span place = dim.axes[0] == 0 ? span(5, 10, 23) : span(5, 24, 39);
+      entry->rule_span = own(place);
+      auto rule = std::make_unique<LayoutRuleT>();
+      rule->dims = {entry->name};
+      rule->axes = {names[dim.axes[0]]};
+      rule->span = own(place);
+      executable.rules.push_back(std::move(rule));
+    }
     executable.dims.push_back(std::move(entry));
   }
 }

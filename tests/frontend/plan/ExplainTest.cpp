@@ -160,21 +160,52 @@ TEST_F(ExplainTest, a_dimension_split_against_the_layout_is_pointed_out) {
   EXPECT_THAT(explain("y"),
               HasSubstr("'batch' is whole here, although a rule splits it over "
                         "data"));
-  executable.dims[0]->axes.clear();
+  executable.rules.erase(executable.rules.begin());
   EXPECT_THAT(explain("y"), HasSubstr("'batch' is whole: no rule splits it."));
 }
 
 TEST_F(ExplainTest, an_axis_of_one_device_splits_nothing) {
   executable.mesh->axes[0]->size = 1;
-  executable.dims[0]->axes = {exec::AxisRef(0, 1, 1)};
   executable.tensors[3]->layout->dims[0]->axes.clear();
   EXPECT_THAT(explain("y"),
               HasSubstr("'batch' is whole: its rule splits it over data, an "
                         "axis of one device:\n  tiny.mesh:5:10\n"));
   EXPECT_THAT(explain("y"), Not(HasSubstr("although")));
   // Beside another axis it changes nothing either.
-  executable.dims[2]->axes = {exec::AxisRef(0, 1, 1), exec::AxisRef(1, 1, 3)};
+  executable.rules[1]->axes = {"data", "model"};
   EXPECT_THAT(explain("y"), HasSubstr("'hidden' is split over model by this"));
+}
+
+static std::unique_ptr<exec::LayoutRuleT>
+makeRule(const char *role, std::vector<std::string> dims,
+         std::vector<std::string> axes, std::vector<std::string> unless = {}) {
+  auto rule = std::make_unique<exec::LayoutRuleT>();
+  rule->role = role;
+  rule->dims = std::move(dims);
+  rule->axes = std::move(axes);
+  rule->unless = std::move(unless);
+  rule->span = std::make_unique<exec::Span>(0, 5, 10, 5, 23);
+  return rule;
+}
+
+TEST_F(ExplainTest, rules_that_do_not_hold_are_pointed_out) {
+  // w is [in 5, hidden 7].
+  executable.rules.push_back(makeRule("", {"in"}, {"data"}, {"hidden"}));
+  EXPECT_THAT(explain("w"), HasSubstr("'in' is whole: no rule splits it.\n"));
+  EXPECT_THAT(explain("w"), HasSubstr("The value has a dimension beside which "
+                                      "this rule does not hold:\n"
+                                      "  tiny.mesh:5:10\n"));
+  executable.rules.back() = makeRule("params", {}, {"data"});
+  EXPECT_THAT(explain("w"),
+              HasSubstr("The axes of this rule divide none of its "
+                        "dimensions, so that it adds nothing:\n"));
+  executable.rules.back() = makeRule("params", {}, {"model"});
+  EXPECT_THAT(explain("w"),
+              HasSubstr("It lies on an axis of this rule already, "
+                        "which adds nothing:\n"));
+  executable.rules.back() = makeRule("params", {"hidden"}, {"data"});
+  EXPECT_THAT(explain("w"),
+              HasSubstr("A rule for its role says otherwise than this one:\n"));
 }
 
 TEST_F(ExplainTest, an_operation_reads_like_this) {

@@ -79,7 +79,8 @@ const REMARKS = {
   resharding: 'resharded',
   library_copy: 'copied',
   stored_view: 'view stored',
-  replicated: 'whole on every device'
+  replicated: 'whole on every device',
+  lost_rule: 'not split by this'
 };
 
 /**
