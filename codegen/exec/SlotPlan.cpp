@@ -1,6 +1,7 @@
 #include "codegen/exec/SlotPlan.h"
 
 #include "codegen/ExecTypes.h"
+#include "codegen/steps/StepPrice.h"
 
 #include <map>
 
@@ -282,6 +283,51 @@ static nd::OriginAttr getOriginOf(Value value) {
   return getOrigin(loc);
 }
 
+std::vector<int64_t> SlotPlan::findLandings() {
+  const layout::Machine &machine = nd::getMachine(source);
+  const layout::Mesh mesh = nd::getMesh(source);
+  std::vector<int64_t> landings(slots.size(), -1);
+  // Threads of a host send while they would compute.
+  if (!machine.getGpuConstants())
+    return landings;
+  struct Flight {
+    StepOpInterface step;
+    double landsUs;
+    int64_t needed; ///< when something computed waits for it anyway
+  };
+  std::vector<Flight> flights; // one behind the other
+  auto land = [&](const Flight &flight, int64_t time) {
+    for (Value operand : flight.step->getOperands())
+      if (auto place = placeOf.find(operand); place != placeOf.end())
+        landings[size_t(place->second.slot)] =
+            std::max(landings[size_t(place->second.slot)],
+                     std::min(time, flight.needed));
+  };
+  double nowUs = 0, freeUs = 0;
+  for (StepOpInterface step : steps::getSteps(source.getBody().front())) {
+    const int64_t time = getTime(step);
+    nowUs += getComputationUs(step, machine);
+    llvm::erase_if(flights, [&](const Flight &flight) {
+      const bool isThrough = flight.landsUs <= nowUs || flight.needed <= time;
+      if (isThrough)
+        land(flight, time);
+      return isThrough;
+    });
+    if (!step.communicates())
+      continue;
+    int64_t needed = getEnd(); // another transfer makes nobody wait
+    for (Operation *user : step->getUsers())
+      if (auto reader = dyn_cast<StepOpInterface>(user);
+          reader && times.contains(user) && !reader.communicates())
+        needed = std::min(needed, getTime(user));
+    freeUs = std::max(freeUs, nowUs) + getTransferUs(step, mesh, machine);
+    flights.push_back({step, freeUs, needed});
+  }
+  for (const Flight &flight : flights)
+    land(flight, getEnd());
+  return landings;
+}
+
 uint64_t SlotPlan::place(uint64_t arenaStart, ExecTypes &types,
                          exec::ExecutableT &executable) {
   // The slots of a transfer are placed as one, in the order of its members.
@@ -313,6 +359,14 @@ uint64_t SlotPlan::place(uint64_t arenaStart, ExecTypes &types,
     lifetimes.push_back({slot.bytes, slot.first, slot.last});
   }
   ArenaPlan plan = planArena(lifetimes, arenaStart);
+  const std::vector<int64_t> landings = findLandings();
+  for (auto [slot, lifetime] : placed)
+    lifetimes[lifetime].last = std::max(lifetimes[lifetime].last,
+                                        landings[size_t(slot - slots.data())]);
+  if (std::optional<int64_t> memory = nd::getMachine(source).getMemoryBytes())
+    if (ArenaPlan apart = planArena(lifetimes, arenaStart);
+        apart.bytes <= uint64_t(*memory))
+      plan = std::move(apart);
   const TensorIndex tensors(executable);
   for (auto [slot, lifetime] : placed) {
     auto buffer = std::make_unique<exec::BufferT>();

@@ -32,6 +32,9 @@ namespace meshc::codegen {
 /// body has besides, and slots from outside that it reads, are not shared with
 /// anything while the loop runs.
 ///
+/// What a transfer sends stays until it is likely through, as far as the memory
+/// of the machine goes: no step that would be written over it waits for that.
+///
 /// Sums over devices that go in one transfer are made in place, in slots that
 /// lie one behind the other, so that the transfer is of one piece of memory;
 /// those that are stacked, in the stack.
@@ -134,6 +137,8 @@ private:
   };
 
   int64_t getEnd() const { return end; }
+  /// Of each slot, when what is sent of it is likely through; -1: nothing is.
+  std::vector<int64_t> findLandings();
   void countSteps(mlir::Block &block);
   void setLastUse(mlir::Value value, int64_t time);
   void findUses(mlir::Block &block);

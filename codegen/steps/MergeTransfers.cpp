@@ -3,6 +3,7 @@
 #include "codegen/ExecTypes.h"
 #include "codegen/steps/CollectiveForm.h"
 #include "codegen/steps/Passes.h"
+#include "codegen/steps/StepPrice.h"
 #include "layout/Machine.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -71,20 +72,6 @@ private:
 /// A slice or a stack, which says where tensors lie.
 static bool isPart(Operation *step) {
   return isa<steps::SliceOp, steps::StackOp>(step);
-}
-
-/// Time of a step that computes; 0 for one that communicates or is no command.
-static double getComputationUs(steps::StepOpInterface step,
-                               const layout::Machine &machine) {
-  if (step.communicates() || isPart(step))
-    return 0;
-  llvm::SmallSetVector<Value, 16> tensors;
-  tensors.insert_range(step->getOperands());
-  tensors.insert_range(step->getResults());
-  double bytes = 0;
-  for (Value tensor : tensors)
-    bytes += double(getTensorBytes(tensor));
-  return machine.getKernelPrice(step.getWork(), bytes).us;
 }
 
 /// Whether nothing but new values of variables depends on the step.

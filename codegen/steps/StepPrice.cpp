@@ -1,0 +1,73 @@
+#include "codegen/steps/StepPrice.h"
+
+#include "codegen/ExecTypes.h"
+#include "codegen/steps/CollectiveForm.h"
+
+using namespace mlir;
+using namespace meshc;
+using namespace meshc::codegen;
+
+/// In which numbers a library multiplies; nothing of integers.
+static std::optional<layout::MatmulType> findMatmulType(Operation *step) {
+  const Type element =
+      cast<RankedTensorType>(step->getOperand(0).getType()).getElementType();
+  if (element.isF64())
+    return layout::MatmulType::F64;
+  if (element.isF32())
+    return layout::MatmulType::F32;
+  if (element.isF16())
+    return layout::MatmulType::F16;
+  if (element.isBF16())
+    return layout::MatmulType::Bf16;
+  return std::nullopt;
+}
+
+static std::optional<layout::Machine::Price>
+findLibraryPrice(steps::StepOpInterface step, double bytes,
+                 const layout::Machine &machine) {
+  const bool isConvolution = isa<steps::ConvOp>(step);
+  if (!isConvolution && !isa<steps::MatmulOp>(step))
+    return std::nullopt;
+  const std::optional<layout::MatmulType> type = findMatmulType(step);
+  if (!type)
+    return std::nullopt;
+  return isConvolution
+             ? machine.findConvolutionPrice(*type, step.getWork(), bytes)
+             : machine.findMatmulPrice(*type, step.getWork(), bytes);
+}
+
+double meshc::codegen::getComputationUs(steps::StepOpInterface step,
+                                        const layout::Machine &machine) {
+  if (step.communicates() || isa<steps::SliceOp, steps::StackOp>(step))
+    return 0;
+  llvm::SmallSetVector<Value, 16> tensors;
+  tensors.insert_range(step->getOperands());
+  tensors.insert_range(step->getResults());
+  double bytes = 0;
+  for (Value tensor : tensors)
+    bytes += double(getBytes(cast<RankedTensorType>(tensor.getType())));
+  if (auto price = findLibraryPrice(step, bytes, machine))
+    return price->us;
+  return machine.getKernelPrice(step.getWork(), bytes).us;
+}
+
+double meshc::codegen::getTransferUs(steps::StepOpInterface step,
+                                     const layout::Mesh &mesh,
+                                     const layout::Machine &machine) {
+  if (!step.communicates())
+    return 0;
+  std::optional<CollectiveForm> all;
+  step->walk([&](spmd::CollectiveOpInterface member) {
+    CollectiveForm form = getCollectiveForm(member, mesh);
+    if (!all) {
+      all = std::move(form);
+      return;
+    }
+    all->payloadBytes += form.payloadBytes;
+    all->wireBytes += form.wireBytes;
+  });
+  return all ? machine.getCollectiveUs(all->kind,
+                                       machine.getReach(mesh, all->axes),
+                                       all->payloadBytes, all->wireBytes)
+             : 0;
+}
