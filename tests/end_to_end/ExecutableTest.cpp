@@ -132,23 +132,30 @@ TEST(Executable, decoder_of_the_layouts_that_people_want) {
                 {"batch=6", "pos=5", "d=9", "heads=3", "d_head=4", "d_ff=7"},
                 2 * (4 * 9 + 4 + 2 * 5 + 3 * 4 + 7) + 6 * 5 * 9),
       {{"", {""}},
-       {"a=4", {"batch=a", "batch=a,d'\\''=a", "heads=a,d_ff=a", "pos=a"}},
+       {"a=4",
+        {"batch=a", "batch -> a, d -> a unless batch", "heads=a,d_ff=a",
+         "pos=a", "pos -> a unless (heads, d_ff), (heads, d_ff) -> a"}},
        {"a=2,b=3",
-        {"batch=a,d'\\''=a,heads=b,d_ff=b", "batch=b,d'\\''=a+b",
-         "pos=a,d'\\''=a", "batch=a,pos=b", "pos'\\''=a,batch=b"}}});
+        {"batch -> a, d -> a unless batch, (heads, d_ff) -> b",
+         "batch -> b, params: * -> (a, b)", "pos -> a, state: * -> a",
+         "pos -> a, gradients: * -> b", "batch=a,pos=b", "pos'\\''=a,batch=b",
+         "pos -> a unless heads, heads -> a, params: heads -> ()"}}});
 }
 
 TEST(Executable, experts_on_the_axis_of_the_batch) {
-  compareAll(Reference(MESHC_SOURCE_DIR "/samples/layouts/experts.mesh",
-                       {"batch=6", "pos=5", "d=9", "heads=3", "d_head=4",
-                        "d_ff=7", "experts=5", "slot=2"},
-                       2 * (4 * 9 + 4 + 2 * 5 + 3 * 4 + 7 + 5 * 5 + 5 * 3) +
-                           6 * 5 * 9),
-             {{"", {""}},
-              {"a=3", {"batch=a,experts=a", "batch=a", "experts=a"}},
-              {"a=2,b=3",
-               {"batch=a,experts=a,heads=b,d_ff=b", "batch=a+b,experts=b",
-                "batch=b,experts=a"}}});
+  compareAll(
+      Reference(MESHC_SOURCE_DIR "/samples/layouts/experts.mesh",
+                {"batch=6", "pos=5", "d=9", "heads=3", "d_head=4", "d_ff=7",
+                 "experts=5", "slot=2"},
+                2 * (4 * 9 + 4 + 2 * 5 + 3 * 4 + 7 + 5 * 5 + 5 * 3) +
+                    6 * 5 * 9),
+      {{"", {""}},
+       {"a=3",
+        {"batch -> a unless experts, experts -> a", "batch=a", "experts=a"}},
+       {"a=2,b=3",
+        {"batch -> a unless experts, experts -> a, (heads, d_ff) -> b",
+         "batch -> (a, b) unless experts, experts -> b",
+         "batch=b,experts=a"}}});
 }
 
 /// Windows over every dimension that is split, and every other access.

@@ -12,7 +12,8 @@ SAMPLES = {
     **cases.CASES,
     "convnet": ["samples/convnet.mesh", "--mesh", "data=2,rows=3"],
     **{f"layouts/{name}": [f"samples/layouts/{name}.mesh"]
-       for name in ("data", "experts", "fsdp", "sequence", "spatial", "tensor")},
+       for name in ("data", "experts", "fsdp", "hybrid", "megatron", "sequence", "spatial", "tensor",
+                    "ulysses", "zero1", "zero3")},
     "gru": ["bench/gru.mesh"],
     "residual": ["bench/residual.mesh"],
     "mlp4096": ["bench/mlp4096.mesh"],
@@ -47,8 +48,9 @@ def check_cause(where, cause, texts, values, axes):
             f"{where}: {cause['consumer']} stands at {named}, the spans are {spans}"
     for names in SPLIT.findall(cause["rule"]):
         for dim in re.findall(r'"([^"]+)"', names):
-            # In the spec "batch -> data", in an option "batch=data", of axes that the mesh has.
-            rule = re.compile(rf"\b{re.escape(dim)}\s*(?:->|=)\s*\(?\s*(?:{axes})")
+            # In the spec "batch -> data", "(batch, pos) -> data", in an option "batch=data", of
+            # axes that the mesh has.
+            rule = re.compile(rf"\b{re.escape(dim)}(?:\s*,[^()]*)?\)?\s*(?:->|=)\s*\(?\s*(?:{axes})")
             assert any(rule.search(texts.get(span)) for span in spans), \
                 f"{where}: no rule of {dim} among {[texts.get(span) for span in spans]}"
 
