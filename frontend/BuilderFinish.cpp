@@ -218,6 +218,8 @@ private:
     std::string dim = error->dim, other = error->otherDim;
     if (error->rule == first && first != second)
       std::swap(dim, other);
+    const layout::LayoutRule settled{
+        {dim}, {error->axis}, state.rules[second].rule.role, {other}};
     BuildError &built = state.fail(
         Code::SharedAxis, state.rules[second].where,
         fmt::format("dimensions \"{}\" and \"{}\" of one tensor are split over "
@@ -231,8 +233,8 @@ private:
     built.notes.push_back(
         fmt::format("an axis serves one dimension of a tensor: split one of "
                     "them over another axis, not at all, or not beside the "
-                    "other: {} -> {} unless {}",
-                    dim, error->axis, other));
+                    "other: {}",
+                    toString(settled)));
   }
 
   BuilderState &state;

@@ -3,7 +3,6 @@
 #include "layout/Spelling.h"
 
 #include <algorithm>
-#include <cassert>
 #include <utility>
 
 using namespace meshc;
@@ -65,6 +64,9 @@ public:
   }
 
   void checkDims(const LayoutRule &rule, size_t index) {
+    // Every dim of every value is none.
+    if (rule.isEvery() && rule.role == Role::Value)
+      errors.push_back(makeError(LayoutError::Kind::UnknownDim, index, ""));
     for (const auto &[names, kind] :
          {std::pair(&rule.dims, LayoutError::Kind::UnknownDim),
           std::pair(&rule.unless, LayoutError::Kind::UnknownUnless)})
@@ -123,8 +125,6 @@ Layout::create(const Mesh &mesh, std::vector<LayoutRule> rules,
   Layout result;
   for (size_t i = 0; i < rules.size(); ++i) {
     const LayoutRule &rule = rules[i];
-    assert((!rule.isEvery() || rule.role != Role::Value) &&
-           "every dim of every value?");
     Table &table = result.tables[size_t(rule.role)];
     checker.checkDims(rule, i);
     std::vector<Entry *> entries;

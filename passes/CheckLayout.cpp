@@ -20,8 +20,14 @@ struct CheckLayout : meshc::impl::CheckLayoutBase<CheckLayout> {
     if (failed(layout))
       return signalPassFailure();
     bool failedAny = false;
-    for (auto variable : getOperation().getOps<VariableOp>())
+    for (auto variable : getOperation().getOps<VariableOp>()) {
       failedAny |= failed(layout->getSharding(variable));
+      // Updates see a gradient so, also where no state is kept.
+      if (variable.getRole() == VariableRole::Parameter)
+        for (auto role : {layout::Role::Gradient, layout::Role::State})
+          failedAny |= failed(
+              layout->getSharding(variable.getTensorType(), role, variable));
+    }
     for (auto program : getOperation().getOps<ProgramOp>())
       for (Operation *op : getOperations(program))
         for (Type type : op->getResultTypes())

@@ -363,7 +363,8 @@ uint64_t SlotPlan::place(uint64_t arenaStart, ExecTypes &types,
   for (auto [slot, lifetime] : placed)
     lifetimes[lifetime].last = std::max(lifetimes[lifetime].last,
                                         landings[size_t(slot - slots.data())]);
-  if (std::optional<int64_t> memory = nd::getMachine(source).getMemoryBytes())
+  if (std::optional<int64_t> memory = nd::getMachine(source).getMemoryBytes();
+      memory && llvm::any_of(landings, [](int64_t time) { return time >= 0; }))
     if (ArenaPlan apart = planArena(lifetimes, arenaStart);
         apart.bytes <= uint64_t(*memory))
       plan = std::move(apart);

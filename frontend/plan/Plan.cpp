@@ -109,9 +109,9 @@ void Plan::readLayout() {
     for (const auto *names : {&rule->dims, &rule->unless})
       dims.insert(dims.end(), names->begin(), names->end());
   }
-  auto created = layout::Layout::create(mesh, std::move(rules), dims);
-  if (auto *table = std::get_if<layout::Layout>(&created))
-    layout = std::move(*table);
+  // What is wrong with a table is told when an executable is made or read.
+  layout = std::get<layout::Layout>(
+      layout::Layout::create(mesh, std::move(rules), dims));
 }
 
 static layout::Role getRole(exec::BufferRole role) {
@@ -120,9 +120,16 @@ static layout::Role getRole(exec::BufferRole role) {
     return layout::Role::Parameter;
   case exec::BufferRole::state:
     return layout::Role::State;
-  default:
+  case exec::BufferRole::model_state:
+  case exec::BufferRole::input:
+  case exec::BufferRole::output:
+  case exec::BufferRole::activation:
+  case exec::BufferRole::gradient:
+  case exec::BufferRole::communication:
+  case exec::BufferRole::workspace:
     return layout::Role::Value;
   }
+  std::abort();
 }
 
 layout::TensorLayout plan::askLayout(const Plan &plan, int tensor) {

@@ -259,6 +259,27 @@ bool ExecutableChecker::checkData() {
   return true;
 }
 
+bool ExecutableChecker::checkRules() {
+  std::vector<layout::LayoutRule> rules;
+  std::vector<std::string> dims;
+  for (const auto &rule : data.rules) {
+    where = "a rule of the layout";
+    rules.push_back(getRule(*rule));
+    for (const auto *names : {&rule->dims, &rule->unless})
+      dims.insert(dims.end(), names->begin(), names->end());
+    if (!rule->role.empty() && rules.back().role == layout::Role::Value)
+      return fail(fmt::format("is for '{}'", rule->role));
+    if (rule->span && !checkSpan(*rule->span))
+      return false;
+  }
+  where.clear();
+  auto table = layout::Layout::create(mesh, rules, dims);
+  if (auto *errors = std::get_if<std::vector<layout::LayoutError>>(&table))
+    return fail(fmt::format("impossible rule of the layout: {}",
+                            toString(rules[errors->front().rule])));
+  return true;
+}
+
 std::string ExecutableChecker::check() {
   if (data.version != execVersion)
     fail(fmt::format("version {}, expected {}", data.version, execVersion));
@@ -308,19 +329,8 @@ std::string ExecutableChecker::check() {
     if (!defect.empty())
       return defect;
   }
-  for (const auto &rule : data.rules) {
-    where = "a rule of the layout";
-    const bool isKnown =
-        rule->role.empty() || getRule(*rule).role != layout::Role::Value;
-    if (!isKnown)
-      fail(fmt::format("is for '{}'", rule->role));
-    else if (rule->role.empty() && rule->dims.empty())
-      fail("names no dimension");
-    for (const std::string &axis : rule->axes)
-      if (!mesh.findAxis(axis))
-        fail(fmt::format("names '{}', which is no axis", axis));
-    where.clear();
-  }
+  if (!checkRules())
+    return defect;
   for (const auto &dim : data.dims) {
     where = fmt::format("dimension '{}'", dim->name);
     layout::Sharding split;

@@ -113,6 +113,7 @@ private:
 
   bool checkMesh();
   bool checkScopes();
+  bool checkRules();
   bool checkBufferHolds(int buffer, const exec::TensorLayoutT &layout);
   /// One more than the largest element index of a view, 0 if it is empty; -1:
   /// it is none.

@@ -52,7 +52,7 @@ std::vector<Case> cases::getLayoutCases() {
       {Code::UnknownAxis, layout("state: * -> <<modl>>"), "no axis \"modl\"",
        "did you mean \"model\""},
       {Code::SharedAxis, layout("in -> data <<params: out -> data>>"),
-       "\"in\" and \"out\" of one tensor", "unless"},
+       "\"in\" and \"out\" of one tensor", "params: out -> data unless in"},
       // Exceptions.
       {Code::RuleUnknownDim, layout("in -> data unless <<bach>>"),
        "\"unless bach\" names no dimension", "did you mean \"batch\""},

@@ -30,3 +30,14 @@ nd.rule ["in"] -> ["b", "a"]
 nd.rule ["out"] -> ["a"]
 // expected-error@+1 {{of one tensor are split over one axis, "a"}}
 nd.variable parameter @w : !nd.tensor<["in"=4, "out"=6], f32> = #nd.fill<1.0 : f64>
+
+// -----
+
+// What the optimizer would keep of a parameter, though it keeps nothing.
+nd.mesh ["x"=2]
+// expected-note @below {{"a" is split by this rule}}
+nd.rule ["a"] -> ["x"]
+// expected-note @below {{"b" is split by this rule}}
+nd.rule of state ["b"] -> ["x"]
+// expected-error @below {{dimensions "a" and "b" of one tensor are split over one axis, "x"}}
+nd.variable parameter @w : !nd.tensor<["a"=4, "b"=6], f32> = #nd.fill<1.0>

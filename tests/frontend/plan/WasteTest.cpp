@@ -19,6 +19,7 @@ protected:
   /// A mesh of these sizes, a, b, ..., and a dim over all of its axes.
   void set(const std::vector<int64_t> &sizes, int64_t dim) {
     executable.mesh->axes.clear();
+    executable.rules.clear(); // they name axes of the example
     executable.dims.resize(1);
     executable.dims[0]->name = "heads";
     executable.dims[0]->size = dim;
