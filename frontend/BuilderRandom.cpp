@@ -30,7 +30,11 @@ void Builder::setParts(int64_t number,
 void Builder::addParted(const std::string &dim) { state->parted.insert(dim); }
 
 bool Builder::isParted(std::string_view dim) const {
-  return state->parted.contains(dim.substr(0, dim.find_last_not_of('\'') + 1));
+  return state->isParted(dim);
+}
+
+bool BuilderState::isParted(std::string_view dim) const {
+  return parted.contains(dim.substr(0, dim.find_last_not_of('\'') + 1));
 }
 
 mlir::Value BuilderState::getPart() {
@@ -63,7 +67,7 @@ mlir::Value BuilderState::getSeed(mlir::Location location) {
           nd::MulOp::create(operations, location, major, factor), minor);
     };
     // As nd.random counts.
-    const bool isOfPart = parted.contains(loop.dim.name);
+    const bool isOfPart = isDrawnInParts(loop.dim.name);
     if (isOfPart)
       position = addTo(position, numParts,
                        nd::CastOp::create(operations, location, getPart(),
@@ -113,7 +117,7 @@ Tensor Builder::random(const std::string &name, Initializer distribution,
   llvm::SmallVector<mlir::StringRef> order, parted;
   for (const Dim &dim : dims) {
     order.push_back(dim.name);
-    if (isParted(dim.name))
+    if (state->isDrawnInParts(dim.name))
       parted.push_back(order.back());
   }
   return state->create<nd::RandomOp>(

@@ -76,6 +76,12 @@ struct BuilderState {
   /// The parts of a training step, and the dims that have a part's positions.
   int64_t numParts = 1;
   std::set<std::string, std::less<>> parted;
+  bool isParted(std::string_view dim) const;
+  /// Whether what is drawn along `dim` here is of samples of the whole batch:
+  /// a variable begins as the same whatever the parts.
+  bool isDrawnInParts(std::string_view dim) const {
+    return !outside && isParted(dim);
+  }
 
   /// What one program draws.
   struct Draws {

@@ -88,4 +88,31 @@ TEST(Training, RulesHoldForBoth) {
   EXPECT_TRUE(run.module) << run.getText();
 }
 
+/// Of a part are the draws of samples, in loops over them too, and not what a
+/// variable begins as.
+TEST(Training, VariablesBeginAsOfNoPart) {
+  auto draws = [](const std::string &microbatches) {
+    SpecRun run(
+        "dim batch = 6\nmodel m(x: f32[batch]) {\n"
+        "  param w: f32[batch] = tanh(uniform(1, 2))\n  let s = 0\n"
+        "  for i in batch { s += normal(0, 1, dims = ()) * x[batch = i] }\n"
+        "  for i in batch' { s += normal(0, 1, dims = ()) }\n"
+        "  output loss = s * sum(w * uniform(0, 1, dims = batch))\n}\n"
+        "data over batch { x = npy(\"x.npy\") }\n"
+        "train { minimize loss optimizer sgd(lr = 1) steps 1 " +
+        microbatches + "}\n");
+    EXPECT_TRUE(run.module) << run.getText();
+    std::vector<std::string> programs;
+    if (run.module)
+      run.module->walk([&](nd::InputOp input) {
+        if (input.isPart())
+          programs.push_back(
+              input->getParentOfType<nd::ProgramOp>().getSymName().str());
+      });
+    return programs;
+  };
+  EXPECT_THAT(draws(""), ElementsAre());
+  EXPECT_THAT(draws("microbatches 2 "), ElementsAre("forward"));
+}
+
 } // namespace

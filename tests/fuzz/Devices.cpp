@@ -257,9 +257,9 @@ public:
   Run(const Tree &tree, const std::string &name,
       const exec::ExecutableT &executable,
       std::span<const meshcKernelEntry> kernels, const DeviceSetting &setting,
-      const std::vector<Leaf> &leaves, const Feeds &feeds)
+      const std::vector<Leaf> &leaves, std::span<const Feeds> parts)
       : tree(tree), name(name), program(codegen::serialize(executable)),
-        kernels(kernels), setting(setting), leaves(leaves), feeds(feeds) {
+        kernels(kernels), setting(setting), leaves(leaves), parts(parts) {
     for (const auto &axis : executable.mesh->axes)
       numDevices *= axis->size;
   }
@@ -270,8 +270,13 @@ public:
   Results runProcesses(uint64_t seed, std::string &error) const;
 
 private:
-  runtime::Status feed(runtime::Session &session,
-                       const exec::ProgramT &gradient) const;
+  runtime::Status feedVariables(runtime::Session &session) const;
+  runtime::Status feedInputs(runtime::Session &session,
+                             const exec::ProgramT &program,
+                             const Feeds &feeds) const;
+  /// All parts of it.
+  runtime::Status runOnce(runtime::Session &session,
+                          const exec::ProgramT &program) const;
   std::string runRank(const runtime::RankIdentity &identity) const;
   int64_t getNumProcesses() const;
 
@@ -282,35 +287,60 @@ private:
   const std::span<const meshcKernelEntry> kernels;
   const DeviceSetting &setting;
   const std::vector<Leaf> &leaves;
-  const Feeds &feeds;
+  const std::span<const Feeds> parts;
 };
 } // namespace
 
-runtime::Status Run::feed(runtime::Session &session,
-                          const exec::ProgramT &gradient) const {
+runtime::Status Run::feedVariables(runtime::Session &session) const {
+  using namespace runtime;
+  for (const Leaf &leaf : leaves)
+    for (const auto &variable : session.getExecutable().data.variables)
+      if (leaf.kind != LeafKind::Input && variable->name == leaf.name)
+        if (Status set = scatter(
+                session.getDevices(), *variable->layout, variable->buffer,
+                toArray(tree, parts.front().at(leaf.name), *variable->layout)
+                    .data);
+            !set)
+          return set;
+  return Status::success();
+}
+
+runtime::Status Run::feedInputs(runtime::Session &session,
+                                const exec::ProgramT &program,
+                                const Feeds &feeds) const {
   using namespace runtime;
   for (const Leaf &leaf : leaves) {
-    const Tensor &tensor = feeds.at(leaf.name);
-    if (leaf.kind != LeafKind::Input) {
-      for (const auto &variable : session.getExecutable().data.variables)
-        if (variable->name == leaf.name)
-          if (Status set = scatter(
-                  session.getDevices(), *variable->layout, variable->buffer,
-                  toArray(tree, tensor, *variable->layout).data);
-              !set)
-            return set;
+    if (leaf.kind != LeafKind::Input)
       continue;
-    }
-    auto port = session.getInput(gradient, leaf.name);
+    auto port = session.getInput(program, leaf.name);
     if (!port)
       continue; // nothing reads it
-    if (Status set =
-            session.setInput(gradient, leaf.name,
-                             toArray(tree, tensor, *(*port)->layout), "fuzz");
+    if (Status set = session.setInput(
+            program, leaf.name,
+            toArray(tree, feeds.at(leaf.name), *(*port)->layout), "fuzz");
         !set)
       return set;
   }
   return Status::success();
+}
+
+runtime::Status Run::runOnce(runtime::Session &session,
+                             const exec::ProgramT &program) const {
+  using namespace runtime;
+  if (Status set = feedVariables(session); !set)
+    return set;
+  for (size_t i = 0; i + 1 < parts.size(); ++i) {
+    auto part = session.getProgram("accumulate");
+    if (!part)
+      return part.getError();
+    Status ran = feedInputs(session, **part, parts[i]);
+    if (ran)
+      ran = session.runPart(tree.run, int64_t(i));
+    if (!ran)
+      return ran;
+  }
+  Status ran = feedInputs(session, program, parts.back());
+  return ran ? session.run(program, tree.run) : ran;
 }
 
 runtime::Result<Results> Run::run(runtime::Ranks *ranks) const {
@@ -333,10 +363,7 @@ runtime::Result<Results> Run::run(runtime::Ranks *ranks) const {
     return set.getError();
   const exec::PortT *retry = findPort((*gradient)->outputs, "fp16/retry");
   for (bool isDone = false; !isDone;) {
-    Status ran = feed(**session, **gradient);
-    if (ran)
-      ran = (*session)->run(**gradient, tree.run);
-    if (!ran)
+    if (Status ran = runOnce(**session, **gradient); !ran)
       return ran.getError();
     if (!retry)
       break;
@@ -452,7 +479,7 @@ Results meshc::fuzz::runOnDevices(const Tree &tree, mlir::ModuleOp module,
                                   exec::ExecutableT &executable,
                                   const DeviceSetting &setting,
                                   const std::vector<Leaf> &leaves,
-                                  const Feeds &feeds, uint64_t seed,
+                                  std::span<const Feeds> parts, uint64_t seed,
                                   std::string &error) {
   Library library;
   if (isGpu(setting.kind))
@@ -462,7 +489,7 @@ Results meshc::fuzz::runOnDevices(const Tree &tree, mlir::ModuleOp module,
   if (!error.empty())
     return {};
   const Run run(tree, program, executable, library.getKernels(), setting,
-                leaves, feeds);
+                leaves, parts);
   Results results;
   if (setting.kind == DeviceKind::Cpus) {
     runtime::Result<Results> found = run.run(nullptr);

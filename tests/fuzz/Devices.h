@@ -34,14 +34,15 @@ std::string toString(const DeviceSetting &setting);
 
 /// Plans the steps of one device's programs, compiles and links their kernels,
 /// and runs `program`. `executable` has the tensors (collectTensors); outputs
-/// come by name, gradients as "grad:NAME", and what a step sets. `seed` chooses
-/// the order in which emulated GPUs do what has no order. Sets `error` if
-/// something fails.
+/// come by name, gradients as "grad:NAME", and what a step sets. A step of
+/// parts has inputs for each of them, and the variables of the first. `seed`
+/// chooses the order in which emulated GPUs do what has no order. Sets `error`
+/// if something fails.
 std::map<std::string, Tensor>
 runOnDevices(const Tree &tree, mlir::ModuleOp module,
              const std::string &program, exec::ExecutableT &executable,
              const DeviceSetting &setting, const std::vector<Leaf> &leaves,
-             const Feeds &feeds, uint64_t seed, std::string &error);
+             std::span<const Feeds> parts, uint64_t seed, std::string &error);
 
 } // namespace meshc::fuzz
 

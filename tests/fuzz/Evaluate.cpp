@@ -30,6 +30,19 @@ Feeds meshc::fuzz::drawFeeds(const Tree &tree, const std::vector<Leaf> &leaves,
   return feeds;
 }
 
+void Evaluator::findParted(const std::vector<Statement> &body) {
+  for (const Statement &statement : body) {
+    findParted(statement.body);
+    findParted(statement.otherwise);
+    if (statement.kind == StatementKind::Dim)
+      forEachExpr(statement.value, [&](const Expr &expr) {
+        if (std::ranges::any_of(expr.dims,
+                                [&](DimId dim) { return isParted(dim); }))
+          parted.insert(statement.dim);
+      });
+  }
+}
+
 void Evaluator::feed(const std::vector<Leaf> &leaves, const Feeds &feeds) {
   for (const Leaf &leaf : leaves) {
     const Tensor &tensor = feeds.at(leaf.name);
@@ -218,6 +231,8 @@ Evaluation meshc::fuzz::evaluate(const Tree &tree,
                                  const Feeds &feeds, Precision precision,
                                  double margin) {
   Evaluator evaluator(tree, precision, margin);
+  for (const Function &function : tree.functions)
+    evaluator.findParted(function.body);
   evaluator.feed(leaves, feeds);
   evaluator.findDraws(tree.body, "");
   evaluator.run(tree.body);

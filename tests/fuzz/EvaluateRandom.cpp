@@ -82,14 +82,16 @@ Scalar Evaluator::atRandom(const Expr &expr, const Point &point) {
   // An initial value is one draw of run 0.
   uint64_t iteration = 0;
   for (const auto &[dim, position] : loops)
-    iteration = iteration * uint64_t(size(dim)) +
-                uint64_t(values.at(position).elements[0].value);
+    iteration = iteration * getNumDrawn(dim) +
+                getDrawn(dim, int64_t(values.at(position).elements[0].value));
   uint64_t seed = isInitial ? uint64_t(tree.seed)
                             : getSeedOfRun(tree.seed, uint64_t(tree.run));
   if (iteration != 0)
     seed = getBits(seed, iteration, 1);
-  const uint64_t bits =
-      getBits(keys.at(&expr) ^ seed, getOffset(expr.dims, point), 0);
+  uint64_t place = 0;
+  for (DimId dim : expr.dims)
+    place = place * getNumDrawn(dim) + getDrawn(dim, point[size_t(dim)]);
+  const uint64_t bits = getBits(keys.at(&expr) ^ seed, place, 0);
   // Drawn in f32, in 16-bit programs too.
   auto round = [&](double value) {
     return tape.getPrecision() == Precision::F64 ? value : double(float(value));

@@ -7,6 +7,8 @@
 #include "tests/fuzz/Evaluate.h"
 #include "tests/fuzz/Tape.h"
 
+#include <set>
+
 namespace meshc::fuzz {
 
 class Evaluator {
@@ -14,6 +16,8 @@ public:
   Evaluator(const Tree &tree, Precision precision, double margin)
       : tree(tree), tape(precision), margin(margin) {}
 
+  /// Adds the dims of a function that are made of a dim of the samples.
+  void findParted(const std::vector<Statement> &body);
   void feed(const std::vector<Leaf> &leaves, const Feeds &feeds);
   /// Finds the random numbers of a block in the scopes `path`, and their keys.
   void findDraws(const std::vector<Statement> &body, const std::string &path);
@@ -85,6 +89,19 @@ private:
   }
 
   int64_t size(DimId dim) const { return tree.dims[size_t(dim)].size; }
+  bool isParted(DimId dim) const {
+    const DimId prime = tree.dims[size_t(dim)].primeOf;
+    return parted.contains(prime < 0 ? dim : prime);
+  }
+  /// A position, and one more than the largest, as random numbers count them:
+  /// of the whole batch where a part has some of its samples.
+  uint64_t getDrawn(DimId dim, int64_t position) const {
+    return isParted(dim) ? uint64_t(position * tree.parts + tree.part)
+                         : uint64_t(position);
+  }
+  uint64_t getNumDrawn(DimId dim) const {
+    return uint64_t(isParted(dim) ? size(dim) * tree.parts : size(dim));
+  }
   size_t getOffset(const Dims &dims, const Point &point) const;
 
   template <class Visit>
@@ -113,9 +130,10 @@ private:
   /// By name: in runs, and of what variables begin as.
   std::map<std::string, int> numDraws, numInitialDraws;
   std::vector<std::pair<DimId, std::string>> loops;
-  Place place;                         ///< of variables
-  std::map<std::string, Place> places; ///< of calls, by scope
-  bool isInitial = false;              ///< computes what variables begin as
+  Place place;                            ///< of variables
+  std::map<std::string, Place> places;    ///< of calls, by scope
+  std::set<DimId> parted = {Tree::batch}; ///< without primes
+  bool isInitial = false;                 ///< computes what variables begin as
   std::vector<std::pair<std::string, Element>> outputs;
   std::string problem;
 };

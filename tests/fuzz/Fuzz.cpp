@@ -1,6 +1,7 @@
 // meshc-fuzz: random specs, compiled and run, against what they mean.
 
 #include "tests/fuzz/Check.h"
+#include "tests/fuzz/Condition.h"
 #include "tests/fuzz/Generate.h"
 #include "tests/fuzz/Isolate.h"
 #include "tests/fuzz/Reduce.h"

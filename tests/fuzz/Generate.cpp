@@ -67,6 +67,7 @@ static constexpr Kind kinds[] = {
     {"batch-norm", "batch_norm"},
     {"initial", "variables that begin as an expression"},
     {"size-one", "dims of size 1"},
+    {"batch", "inputs that all have samples, of which a step may have parts"},
     {"kernels", "no program: that they are run on devices"},
     {"tiles", "no program: that large values are computed in tiles there"},
 };
@@ -113,10 +114,13 @@ void Generator::declare() {
   }
   for (DimId dim : Dims(declared))
     tree.dims.push_back({tree.dims[size_t(dim)].name + "'", size(dim), dim});
+  const bool hasBatch = allows("batch") && flip(3);
   auto addInput = [&](std::string name, Element element, size_t rank,
                       int64_t bound) {
     Dims dims = declared;
     std::shuffle(dims.begin(), dims.end(), random);
+    if (hasBatch)
+      std::iter_swap(dims.begin(), std::ranges::find(dims, Tree::batch));
     dims.resize(rank);
     tree.inputs.push_back({name, {element, unite({}, dims)}, bound});
     if (element == Element::I32)

@@ -340,13 +340,22 @@ std::string meshc::fuzz::print(const Tree &tree, const std::string &recipe) {
     if (tree.dims[size_t(dim)].primeOf < 0 &&
         tree.dims[size_t(dim)].function.empty())
       text += fmt::format("dim {} = {}\n", printer.getName(dim),
-                          tree.dims[size_t(dim)].size);
+                          tree.dims[size_t(dim)].size *
+                              (dim == Tree::batch ? tree.parts : 1));
   for (const Input &input : tree.inputs)
     inputs += fmt::format("{}{}: {}", inputs.empty() ? "" : ", ", input.name,
                           printer.print(input.type));
   for (const Function &function : tree.functions)
     functions += printer.print(function);
+  std::string train = recipe;
+  if (tree.parts > 1) {
+    functions += fmt::format("data over {} {{", printer.getName(Tree::batch));
+    for (const Input &input : tree.inputs)
+      functions += fmt::format(" {} = npy(\"none.npy\")", input.name);
+    functions += " }\n\n";
+    train += fmt::format("microbatches {} ", tree.parts);
+  }
   return fmt::format(
       "{}\n{}model random({}) {{\n{}}}\n\ntrain {{ minimize loss {}}}\n", text,
-      functions, inputs, printer.print(tree.body, 1), recipe);
+      functions, inputs, printer.print(tree.body, 1), train);
 }

@@ -1,5 +1,6 @@
 #include "tests/fuzz/Reduce.h"
 #include "tests/fuzz/Check.h"
+#include "tests/fuzz/Condition.h"
 #include "tests/fuzz/Isolate.h"
 #include "tests/fuzz/Print.h"
 

@@ -6,6 +6,7 @@
 #include "tests/fuzz/Check.h"
 #include "tests/fuzz/Compare.h"
 #include "tests/fuzz/Compilation.h"
+#include "tests/fuzz/Condition.h"
 #include "tests/fuzz/Devices.h"
 #include "tests/fuzz/Print.h"
 #include "tests/fuzz/RandomBits.h"
@@ -23,40 +24,6 @@ using namespace meshc::fuzz;
 using interpreter::F64;
 
 namespace {
-
-using Results = std::map<std::string, Tensor>;
-
-/// In 16 bits: how much further off than roundings take the results of the tree
-/// those of devices may be, which round in other places; and how far that may
-/// be, relative to the largest element, so that a mistake is seen.
-constexpr double maxRoundings = 8;
-constexpr double maxCondition = 1.0 / 32;
-
-/// Outputs, and gradients as "grad:NAME".
-Results getResults(const Evaluation &evaluation) {
-  Results results = evaluation.outputs;
-  for (const auto &[name, tensor] : evaluation.gradients)
-    results["grad:" + name] = tensor;
-  return results;
-}
-
-/// Relative to the largest element, at least 1: the most that rounding to f32
-/// takes off any result.
-double getCondition(const Results &exact, const Results &rounded) {
-  double worst = 0;
-  for (const auto &[name, tensor] : exact) {
-    const Tensor &other = rounded.at(name);
-    double largest = 0, error = 0;
-    for (size_t i = 0; i < tensor.elements.size(); ++i) {
-      largest = std::max(largest, std::fabs(tensor.elements[i]));
-      error =
-          std::max(error, std::fabs(tensor.elements[i] - other.elements[i]));
-    }
-    if (largest > 0)
-      worst = std::max(worst, error / largest);
-  }
-  return worst;
-}
 
 /// What the model is elaborated for.
 struct Elaboration {
@@ -98,14 +65,24 @@ private:
   /// What a step of a training changes; nothing if there is state that no
   /// training sets.
   std::optional<Failure> runStep(const meshc::test::Layout &layout);
+  /// A step with what each part is fed, and what it takes off parameters.
+  struct Step {
+    Tree tree;
+    std::vector<Feeds> feeds;
+    Results expected;
+  };
+  Step getWholeStep() const;
+  /// One of parts, where all inputs have samples and every part is conditioned.
+  Step getStep() const;
   /// From a program of `split` as elaborated to what devices make of it.
   Failure compileAndRun(Compilation &split, const std::string &program,
-                        const Results &wanted, double bound, double least);
+                        const Results &wanted, double bound, double least,
+                        std::span<const Feeds> parts);
   /// The devices of one device's programs of `split`, of which `program` is
   /// run.
   Failure runDevices(Compilation &split, const std::string &program,
                      exec::ExecutableT &executable, const Results &expected,
-                     double bound, double least);
+                     double bound, double least, std::span<const Feeds> parts);
   /// The elaboration that is split: where there are two, the training step of
   /// most programs.
   const Elaboration &getSplit() const {
@@ -307,11 +284,13 @@ Failure Runner::runWhole() {
   return {};
 }
 
-/// Leaves this program, and that of initial values.
+/// Leaves this program, for a step that of its other parts, and that of initial
+/// values.
 static void keepProgram(mlir::ModuleOp module, llvm::StringRef kept) {
   for (auto program :
        llvm::make_early_inc_range(module.getOps<nd::ProgramOp>()))
-    if (program.getSymName() != kept && program.getSymName() != "init")
+    if (program.getSymName() != kept && program.getSymName() != "init" &&
+        !(kept == "step" && program.getSymName() == "accumulate"))
       program.erase();
 }
 
@@ -355,7 +334,7 @@ Failure Runner::runSplit(const meshc::test::Layout &layout) {
     if (std::optional<Failure> failure = runStep(layout))
       return *failure;
   return runDevices(split, meant.gradient, executable, meant.expected,
-                    4 * double(terms) * 0x1p-24, 0);
+                    4 * double(terms) * 0x1p-24, 0, {&feeds, 1});
 }
 
 /// In 16 bits every operation rounds, and a rounding that comes out differently
@@ -369,7 +348,8 @@ Failure Runner::runNarrow(const meshc::test::Layout &layout) {
       getCondition(meant.expected,
                    getResults(evaluate(meant.tree, leaves, feeds, precision)));
   return compileAndRun(split, meant.gradient, meant.expected,
-                       maxRoundings * (condition + getUnit(precision)), 0);
+                       maxRoundings * (condition + getUnit(precision)), 0,
+                       {&feeds, 1});
 }
 
 /// Recipes whose first step takes the gradient off a parameter, to rounding:
@@ -392,39 +372,93 @@ static bool isRefused(const Compilation &split) {
   });
 }
 
+static bool hasError(const Compilation &split, frontend::Code code) {
+  return llvm::any_of(split.diagnostics.getErrors(),
+                      [&](const auto &error) { return error.code == code; });
+}
+
 /// So that what a step takes off a parameter is its gradient.
 std::optional<Failure> Runner::runStep(const meshc::test::Layout &layout) {
   const char *recipe = recipes[getBits(seed, 2, 0) % std::size(recipes)];
-  Compilation split(print(tree, fmt::format("{} steps 1 ", recipe)), layout);
-  const bool isSet =
-      llvm::none_of(split.diagnostics.getErrors(), [](const auto &error) {
-        return error.code == frontend::Code::StateNeverSet;
-      });
-  Results expected;
-  bool mayStay = false;
-  for (const Leaf &leaf : leaves) {
-    const Tensor *left = nullptr;
-    if (leaf.kind == LeafKind::State)
-      left = &getSplit().expected.at(leaf.name);
-    else if (leaf.kind == LeafKind::Parameter)
-      left = &getSplit().expected.at("grad:" + leaf.name);
-    if (!left)
-      continue;
-    mayStay |= leaf.kind == LeafKind::State &&
-               left->elements == feeds.at(leaf.name).elements;
-    expected[leaf.name] = *left;
+  Step step = getStep();
+  auto compile = [&] {
+    return std::make_unique<Compilation>(
+        print(step.tree, fmt::format("{} steps 1 ", recipe)), layout);
+  };
+  std::unique_ptr<Compilation> split = compile();
+  if (hasError(*split, frontend::Code::WrongParts)) {
+    step = getWholeStep();
+    split = compile();
   }
-  if (!isSet)
+  if (hasError(*split, frontend::Code::StateNeverSet)) {
+    const bool mayStay = llvm::any_of(leaves, [&](const Leaf &leaf) {
+      return leaf.kind == LeafKind::State &&
+             getSplit().expected.at(leaf.name).elements ==
+                 feeds.at(leaf.name).elements;
+    });
     return mayStay ? std::nullopt
-                   : std::optional(refuse("devices step", split));
-  const Failure failure =
-      compileAndRun(split, "step", expected, 4 * double(terms) * 0x1p-24, 1);
-  return isRefused(split) ? std::nullopt : std::optional(failure);
+                   : std::optional(refuse("devices step", *split));
+  }
+  const Failure failure = compileAndRun(
+      *split, "step", step.expected,
+      4 * double(terms * step.tree.parts) * 0x1p-24, 1, step.feeds);
+  return isRefused(*split) ? std::nullopt : std::optional(failure);
+}
+
+Runner::Step Runner::getWholeStep() const {
+  Step step{getSplit().tree, {feeds}, {}};
+  for (const Leaf &leaf : leaves)
+    if (leaf.kind != LeafKind::Input)
+      step.expected[leaf.name] = getSplit().expected.at(
+          (leaf.kind == LeafKind::Parameter ? "grad:" : "") + leaf.name);
+  return step;
+}
+
+Runner::Step Runner::getStep() const {
+  Step step = getWholeStep();
+  if (llvm::any_of(tree.inputs, [](const Input &input) {
+        return !input.type.has(Tree::batch);
+      }))
+    return step;
+  step.tree.parts = 2 + int64_t(getBits(seed, 3, 0) % 2);
+  step.feeds.clear();
+  step.expected.clear();
+  const double share = 1 / double(step.tree.parts);
+  Feeds left = feeds; // state as the part before has left it
+  for (int64_t part = 0; part < step.tree.parts; ++part) {
+    step.tree.part = part;
+    Feeds own = part == 0 ? feeds : drawFeeds(tree, leaves, seed + part);
+    for (const Leaf &leaf : leaves)
+      if (leaf.kind != LeafKind::Input)
+        own[leaf.name] = left.at(leaf.name);
+    if (part > 0 &&
+        !findProblemOf(step.tree, leaves, own, Precision::F32).empty())
+      return getWholeStep();
+    const Evaluation found = evaluate(step.tree, leaves, own);
+    Results results = {{"loss", found.outputs.at("loss")}};
+    for (const Leaf &leaf : leaves)
+      if (leaf.kind == LeafKind::Parameter)
+        results[leaf.name] = found.gradients.at(leaf.name);
+    for (auto &[name, tensor] : results) {
+      Tensor &mean = step.expected[name];
+      if (part == 0)
+        mean = {tensor.dims, tensor.element,
+                std::vector<double>(tensor.elements.size())};
+      for (size_t i = 0; i < tensor.elements.size(); ++i)
+        mean.elements[i] += share * tensor.elements[i];
+    }
+    for (const Leaf &leaf : leaves)
+      if (leaf.kind == LeafKind::State)
+        step.expected[leaf.name] = left[leaf.name] =
+            found.outputs.at(leaf.name);
+    step.feeds.push_back(std::move(own));
+  }
+  return step;
 }
 
 Failure Runner::compileAndRun(Compilation &split, const std::string &program,
                               const Results &expected, double bound,
-                              double least) {
+                              double least, std::span<const Feeds> parts) {
   checks.enter("devices frontend");
   if (!split.module)
     return split.isSplitTwice() ? Failure() : refuse("devices frontend", split);
@@ -437,22 +471,24 @@ Failure Runner::compileAndRun(Compilation &split, const std::string &program,
   codegen::collectTensors(*split.module, executable);
   if (!split.run(*split.module, buildPartitionPipeline))
     return refuse("devices partition", split);
-  return runDevices(split, program, executable, expected, bound, least);
+  return runDevices(split, program, executable, expected, bound, least, parts);
 }
 
 Failure Runner::runDevices(Compilation &split, const std::string &program,
                            exec::ExecutableT &executable,
-                           const Results &expected, double bound,
-                           double least) {
+                           const Results &expected, double bound, double least,
+                           std::span<const Feeds> parts) {
   const bool isStep = program == "step";
-  const std::string stage = "devices " + toString(*checks.devices) +
-                            (isStep                       ? ", step"
-                             : getSplit().tree.isTraining ? ", training"
-                                                          : "");
+  const std::string stage =
+      "devices " + toString(*checks.devices) +
+      (parts.size() > 1 ? fmt::format(", step of {} parts", parts.size())
+       : isStep         ? ", step"
+       : getSplit().tree.isTraining ? ", training"
+                                    : "");
   checks.enter(stage);
   std::string error;
   Results found = runOnDevices(tree, *split.module, program, executable,
-                               *checks.devices, leaves, feeds, seed, error);
+                               *checks.devices, leaves, parts, seed, error);
   if (!error.empty())
     return {stage, error + "\n" + split.getErrors()};
   if (isStep)
@@ -500,41 +536,6 @@ bool meshc::fuzz::isOfWhole(const Failure &failure) {
 
 Failure meshc::fuzz::run(Case &item, const Checks &checks) {
   return Runner(item, checks).run();
-}
-
-/// The same of a tree for what it is meant.
-static std::string findProblemOf(const Tree &tree,
-                                 const std::vector<Leaf> &leaves,
-                                 const Feeds &feeds, Precision precision) {
-  const bool isNarrow = precision != Precision::F32;
-  const Evaluation exact =
-      evaluate(tree, leaves, feeds, Precision::F64,
-               isNarrow ? maxRoundings * getUnit(precision) : f32Margin);
-  if (!exact.problem.empty())
-    return exact.problem;
-  // An eighth of the least that is allowed on devices: other orders of the same
-  // operations round differently.
-  constexpr double limit = 4 * 32 * 0x1p-24 / 8;
-  auto isConditioned = [&](Precision rounding, double most) {
-    const Evaluation rounded = evaluate(tree, leaves, feeds, rounding);
-    return rounded.problem.empty() &&
-           getCondition(getResults(exact), getResults(rounded)) <= most;
-  };
-  return isConditioned(Precision::F32, limit) &&
-                 (!isNarrow || isConditioned(precision, maxCondition))
-             ? ""
-             : "ill-conditioned";
-}
-
-std::string meshc::fuzz::findProblem(const Tree &tree, uint64_t seed,
-                                     Precision precision) {
-  Tree copy = tree;
-  const std::vector<Leaf> leaves = getLeaves(copy);
-  const Feeds feeds = drawFeeds(copy, leaves, seed);
-  std::string problem = findProblemOf(copy, leaves, feeds, precision);
-  if (problem.empty() && mayDifferInTraining(copy))
-    problem = findProblemOf(makeTrainingStep(copy), leaves, feeds, precision);
-  return problem;
 }
 
 std::string meshc::fuzz::describe(const Case &item) {

@@ -25,10 +25,6 @@ struct Failure {
   explicit operator bool() const { return !stage.empty(); }
 };
 
-/// Whether the values of the tree can be compared at all, where devices compute
-/// in `precision`; if not, why.
-std::string findProblem(const Tree &tree, uint64_t seed, Precision precision);
-
 /// A legal layout of the tree under this mesh, drawn by `seed`.
 meshc::test::Layout drawLayout(const Tree &tree, const std::string &mesh,
                                uint64_t seed);

@@ -153,6 +153,11 @@ struct Tree {
   int64_t run = 1;  ///< the number of the batch or step that draws them
   /// What the program is in the training step is meant; else in evaluation.
   bool isTraining = false;
+  /// Of how many parts the step is, and which one is meant. The tree has the
+  /// sizes of a part.
+  int64_t parts = 1, part = 0;
+  /// The dim that counts samples.
+  static constexpr DimId batch = 0;
   std::vector<Dim> dims;
   std::vector<Input> inputs;
   std::vector<Function> functions; ///< before those that call them
