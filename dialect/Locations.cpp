@@ -69,6 +69,16 @@ nd::Phase meshc::getPhase(Location loc) {
   return origin ? origin.getPhase() : nd::Phase::Forward;
 }
 
+nd::ScopeAttr meshc::getLayer(Location loc) {
+  OriginAttr origin = getOrigin(loc);
+  nd::ScopeAttr layer;
+  for (nd::ScopeAttr scope = origin ? origin.getScope() : nd::ScopeAttr();
+       scope; scope = scope.getParent())
+    if (!layer || scope.getIteration() >= 0 || layer.getIteration() < 0)
+      layer = scope;
+  return layer;
+}
+
 Location meshc::withSpan(MLIRContext *context, const SourceSpan &span) {
   return FileLineColRange::get(StringAttr::get(context, span.file), span.line,
                                span.column, span.endLine, span.endColumn);

@@ -55,6 +55,9 @@ bool isInside(mlir::Location loc);
 bool hasName(mlir::Location loc);
 /// Forward unless `loc` says otherwise.
 nd::Phase getPhase(mlir::Location loc);
+/// The iteration that `loc` is in, the outermost; else the call, the outermost;
+/// null if it is in none: what has weights of its own in a deep model.
+nd::ScopeAttr getLayer(mlir::Location loc);
 
 mlir::Location withSpan(mlir::MLIRContext *context, const SourceSpan &span);
 /// `loc` with this origin, whatever it had; its position stays.

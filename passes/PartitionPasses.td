@@ -338,4 +338,92 @@ def RecomputeScopes : Pass<"spmd-recompute-scopes", "::mlir::ModuleOp"> {
   let dependentDialects = ["::meshc::spmd::SPMDDialect"];
 }
 
+def GatherAgain : Pass<"spmd-gather-again", "::mlir::ModuleOp"> {
+  let summary = "Has the backward phase gather split parameters again";
+  let description = [{
+    A parameter that devices hold parts of is whole in memory only while a layer
+    reads it (Rajbhandari et al. 2020, "ZeRO: memory optimizations toward training
+    trillion parameter models", stage 3): what the backward phase reads of it is
+    gathered again, in front of the first reader there. Devices send half as much again
+    for it: a gather in each phase and a scatter of its gradient. What elementwise
+    operations and views make of what is gathered is made again as well. The same
+    values, so the same bits.
+
+    Parameters that the last layer of the forward phase reads stay: the backward
+    phase begins with that layer, which is the outermost iteration or call
+    (getLayer), or one operation that is in none.
+
+    Needs:  spmd-recompute-scopes, whose copies are of the backward phase. Nothing
+            makes one of equal operations from here on.
+    Leaves: what is gathered of a parameter has readers in one phase, the last
+            layer's aside.
+
+    Before:
+    ```mlir
+    #whole = affine_map<(d0) -> (d0)>
+    nd.mesh ["x"=2]
+    nd.variable parameter @w : !nd.tensor<["a"=4], f32, <"a"@x>> = #nd.fill<1.0>
+    nd.variable parameter @v : !nd.tensor<["a"=4], f32, <"a"@x>> = #nd.fill<1.0>
+    spmd.program @step {
+      %x = spmd.input "x" of !nd.tensor<["a"=4], f32, <>> : tensor<4xf32>
+      %empty = tensor.empty() : tensor<4xf32>
+      %w = spmd.read @w : tensor<2xf32>
+      %v = spmd.read @v : tensor<2xf32>
+      %whole = spmd.all_gather %w from !nd.tensor<["a"=4], f32, <"a"@x>>
+          to !nd.tensor<["a"=4], f32, <>> : tensor<2xf32> -> tensor<4xf32>
+      %last = spmd.all_gather %v from !nd.tensor<["a"=4], f32, <"a"@x>>
+          to !nd.tensor<["a"=4], f32, <>> : tensor<2xf32> -> tensor<4xf32>
+      %h = linalg.generic {indexing_maps = [#whole, #whole, #whole],
+          iterator_types = ["parallel"]}
+          ins(%x, %whole : tensor<4xf32>, tensor<4xf32>)
+          outs(%empty : tensor<4xf32>) {
+      ^bb0(%e: f32, %f: f32, %out: f32):
+        %m = arith.mulf %e, %f : f32
+        linalg.yield %m : f32
+      } -> tensor<4xf32> loc(fused<#nd.origin<"layer"[0]/"h">>[unknown])
+      %y = linalg.generic {indexing_maps = [#whole, #whole, #whole],
+          iterator_types = ["parallel"]}
+          ins(%h, %last : tensor<4xf32>, tensor<4xf32>)
+          outs(%empty : tensor<4xf32>) {
+      ^bb0(%e: f32, %f: f32, %out: f32):
+        %m = arith.mulf %e, %f : f32
+        linalg.yield %m : f32
+      } -> tensor<4xf32> loc(fused<#nd.origin<"layer"[1]/"h">>[unknown])
+      spmd.output "y" of !nd.tensor<["a"=4], f32, <>>, %y : tensor<4xf32>
+      %d = linalg.generic {indexing_maps = [#whole, #whole, #whole],
+          iterator_types = ["parallel"]}
+          ins(%y, %last : tensor<4xf32>, tensor<4xf32>)
+          outs(%empty : tensor<4xf32>) {
+      ^bb0(%e: f32, %f: f32, %out: f32):
+        %m = arith.mulf %e, %f : f32
+        linalg.yield %m : f32
+      } -> tensor<4xf32> loc(fused<#nd.origin<backward gradient "layer"[1]/"h">>[unknown])
+      %g = linalg.generic {indexing_maps = [#whole, #whole, #whole],
+          iterator_types = ["parallel"]}
+          ins(%d, %whole : tensor<4xf32>, tensor<4xf32>)
+          outs(%empty : tensor<4xf32>) {
+      ^bb0(%e: f32, %f: f32, %out: f32):
+        %m = arith.mulf %e, %f : f32
+        linalg.yield %m : f32
+      } -> tensor<4xf32> loc(fused<#nd.origin<backward gradient "layer"[0]/"h">>[unknown])
+      spmd.output "g" of !nd.tensor<["a"=4], f32, <>>, %g : tensor<4xf32>
+    }
+    ```
+    After, what follows `%d`:
+    ```mlir
+      %again = spmd.all_gather %w from !nd.tensor<["a"=4], f32, <"a"@x>>
+          to !nd.tensor<["a"=4], f32, <>> : tensor<2xf32> -> tensor<4xf32>
+      %g = linalg.generic {indexing_maps = [#whole, #whole, #whole],
+          iterator_types = ["parallel"]}
+          ins(%d, %again : tensor<4xf32>, tensor<4xf32>)
+          outs(%empty : tensor<4xf32>) {
+      ^bb0(%e: f32, %f: f32, %out: f32):
+        %m = arith.mulf %e, %f : f32
+        linalg.yield %m : f32
+      } -> tensor<4xf32>
+    ```
+  }];
+  let dependentDialects = ["::meshc::spmd::SPMDDialect"];
+}
+
 #endif

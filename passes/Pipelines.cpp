@@ -37,6 +37,7 @@ void meshc::buildPartitionPipeline(OpPassManager &manager) {
   // Last: CSE would make one of what is computed twice.
   manager.addPass(createRecomputeResiduals()); // what backward need not keep
   manager.addPass(createRecomputeScopes());    // and what it is not to keep
+  manager.addPass(createGatherAgain());        // nor of split parameters
 }
 
 void meshc::registerPipelines() {

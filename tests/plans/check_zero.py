@@ -1,6 +1,6 @@
 """Rules for roles against the formulas of ZeRO, on meshes of 2 to 8 devices, in f32 and bf16:
 bytes that parameters, their gradients and the optimizer's state take on a device, and what is
-sent, by kind. Checkpoints of each layout go on under each other one.
+sent, by kind and phase. Checkpoints of each layout go on under each other one.
 
 Arguments: meshc, the repository.
 """
@@ -76,11 +76,24 @@ class Test:
                        if tensor["role"] == "param")
         sent = collections.Counter()
         for entry in plan["collectives"]:
-            sent[entry["kind"]] += entry["wire_bytes_per_device"] * entry["repeat"]
+            sent[entry["kind"], entry["phase"]] += entry["wire_bytes_per_device"] * entry["repeat"]
         part = bytes_of * (devices - 1) // devices
-        wanted = ({"all_reduce": 2 * part} if not stage else
-                  {"reduce_scatter": part, "all_gather": part})
+        scattered = {("reduce_scatter", "backward"): part}
+        wanted = {"": {("all_reduce", "backward"): 2 * part},
+                  "params: * -> data": {**scattered, ("all_gather", "forward"): part,
+                                        ("all_gather", "backward"): self.get_again(plan, devices)},
+                  }.get(stage, {**scattered, ("all_gather", "update"): part})
         self.expect(dict(sent) == wanted, f"{stage} on {devices}: sent {dict(sent)}, not {wanted}")
+
+    def get_again(self, plan, devices):
+        """Bytes that a device sends of parameters for the backward phase, of all blocks but the
+        last, which is still there: weights, and the gain of the norm whose input has a
+        gradient."""
+        read = [tensor["bytes_global"] for tensor in plan["tensors"]
+                if tensor["role"] == "param" and tensor["name"].startswith("b1/")
+                and (len(tensor["dims"]) > 1 or tensor["name"] == "b1/norm2/gain")]
+        assert len(read) == 7, read
+        return sum(read) * (devices - 1) // devices
 
     def check_narrow(self):
         """Weights that are used in 16 bits travel so; sums of gradients are f32."""
@@ -91,7 +104,9 @@ class Test:
         for entry in plan["collectives"]:
             if entry["payload_elements"] > 4096:
                 sent[entry["kind"]] += entry["wire_bytes_per_device"]
-        self.expect(sent == {"all_gather": weights * 7 // 16, "reduce_scatter": weights * 7 // 8},
+        # One of two blocks twice.
+        self.expect(sent == {"all_gather": 3 * weights // 2 * 7 // 16,
+                             "reduce_scatter": weights * 7 // 8},
                     f"bf16: {dict(sent)} sent of weights of {weights} bytes")
 
     def run(self, program, *arguments):
