@@ -245,6 +245,8 @@ LogicalResult meshc::codegen::planSteps(ModuleOp module, KernelTarget &target,
       {target.getMatmulLibrary(), target.getMatmulEpilogues(), options.fuses}));
   if (target.groupsKernels() && options.fuses)
     manager.addNestedPass<steps::ProgramOp>(createGroupKernels());
+  manager.addNestedPass<steps::ProgramOp>(createPrefetchGathers(
+      {options.prefetchLayers.value_or(target.getPrefetchLayers())}));
   manager.addNestedPass<steps::ProgramOp>(
       createMergeTransfers({options.bucketBytes.value_or(-1)}));
   return manager.run(module);

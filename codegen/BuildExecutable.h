@@ -10,6 +10,8 @@ namespace meshc::codegen {
 
 struct StepOptions {
   std::optional<int64_t> bucketBytes; ///< see mergeTransfers
+  /// See prefetchGathers; without, as the target has it.
+  std::optional<int64_t> prefetchLayers = std::nullopt;
   bool fuses = true; ///< no: each operation is a step (formSteps)
   /// See findTileGroups; 0: no tiles. Without, as the target has it.
   std::optional<int64_t> tileBytes = std::nullopt;

@@ -25,6 +25,8 @@ public:
   /// 1.03 of the time without tiles, and 1.07 with tiles of 1 MiB. Attention
   /// over 4,096 positions takes 0.95 with either.
   int64_t getTileBytes() const override { return 4 << 20; }
+  /// Its threads send while they would compute.
+  int64_t getPrefetchLayers() const override { return 0; }
   int64_t getMatmulSizeMultiple() const override { return 1; }
   bool groupsKernels() const override { return false; }
   mlir::FailureOr<EmittedKernel>

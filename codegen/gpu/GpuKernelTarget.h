@@ -26,6 +26,7 @@ public:
   /// longer with tiles of 256 MiB than without, in half of the memory, and 12 %
   /// with tiles of 64 MiB.
   int64_t getTileBytes() const override { return 256 << 20; }
+  int64_t getPrefetchLayers() const override { return 1; }
   int64_t getMatmulSizeMultiple() const override { return 8; }
   bool groupsKernels() const override { return true; }
   mlir::FailureOr<EmittedKernel>

@@ -26,6 +26,8 @@ public:
   virtual int64_t getMatmulSizeMultiple() const = 0;
   /// Of tiles that large values are computed in (TileGroups.h).
   virtual int64_t getTileBytes() const = 0;
+  /// By how many layers what is gathered is sent ahead (prefetchGathers).
+  virtual int64_t getPrefetchLayers() const = 0;
   /// Whether independent kernels with the same body become one.
   virtual bool groupsKernels() const = 0;
   /// Emits a kernel; see cpu/KernelEmitter.h and gpu/GpuKernelEmitter.h.

@@ -4,6 +4,7 @@
 #include "codegen/exec/Exec.h"
 #include "codegen/steps/MatmulLibrary.h"
 #include "codegen/steps/MergeTransfers.h"
+#include "codegen/steps/PrefetchGathers.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"

@@ -391,4 +391,96 @@ def MergeTransfers : Pass<"exec-merge-transfers", "::meshc::steps::ProgramOp"> {
   let dependentDialects = ["::meshc::steps::ExecDialect"];
 }
 
+def PrefetchGathers : Pass<"exec-prefetch-gathers", "::meshc::steps::ProgramOp"> {
+  let summary = "Lets what is gathered travel while the layer before computes";
+  let description = [{
+    A transfer that gathers goes in front of the layer that is `layers` before the one
+    which reads it first, or right behind what it sends if that is made later. Where a
+    layer makes itself what it gathers, that stays (PrefetchGathers.h has the rule).
+
+    Needs:  transfers as exec-form-steps leaves them, before they are merged.
+    Leaves: the same steps in another order.
+
+    Before:
+    ```mlir
+    #whole = affine_map<(d0) -> (d0)>
+    nd.mesh ["x"=2]
+    nd.variable parameter @v : !nd.tensor<["a"=4], f32, <"a"@x>> = #nd.fill<1.0>
+    exec.program @step {
+      %x = spmd.input "x" of !nd.tensor<["a"=4], f32, <>> : tensor<4xf32>
+      %v = spmd.read @v : tensor<2xf32>
+      %h = exec.kernel(%x, %x) {
+      ^bb0(%a: tensor<4xf32>, %b: tensor<4xf32>):
+        %empty = tensor.empty() : tensor<4xf32>
+        %r = linalg.generic {indexing_maps = [#whole, #whole, #whole],
+            iterator_types = ["parallel"]}
+            ins(%a, %b : tensor<4xf32>, tensor<4xf32>) outs(%empty : tensor<4xf32>) {
+        ^bb0(%e: f32, %f: f32, %out: f32):
+          %m = arith.mulf %e, %f : f32
+          linalg.yield %m : f32
+        } -> tensor<4xf32> loc(fused<#nd.origin<"layer"[0]/"h">>[unknown])
+        exec.yield %r : tensor<4xf32>
+      } : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> loc(fused<#nd.origin<"layer"[0]/"h">>[unknown])
+      %whole = exec.transfer(%v) {
+      ^bb0(%b: tensor<2xf32>):
+        %z = spmd.all_gather %b from !nd.tensor<["a"=4], f32, <"a"@x>>
+            to !nd.tensor<["a"=4], f32, <>> : tensor<2xf32> -> tensor<4xf32>
+        exec.yield %z : tensor<4xf32>
+      } : (tensor<2xf32>) -> tensor<4xf32>
+      %y = exec.kernel(%h, %whole) {
+      ^bb0(%a: tensor<4xf32>, %b: tensor<4xf32>):
+        %empty = tensor.empty() : tensor<4xf32>
+        %r = linalg.generic {indexing_maps = [#whole, #whole, #whole],
+            iterator_types = ["parallel"]}
+            ins(%a, %b : tensor<4xf32>, tensor<4xf32>) outs(%empty : tensor<4xf32>) {
+        ^bb0(%e: f32, %f: f32, %out: f32):
+          %m = arith.mulf %e, %f : f32
+          linalg.yield %m : f32
+        } -> tensor<4xf32> loc(fused<#nd.origin<"layer"[1]/"h">>[unknown])
+        exec.yield %r : tensor<4xf32>
+      } : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> loc(fused<#nd.origin<"layer"[1]/"h">>[unknown])
+      spmd.output "y" of !nd.tensor<["a"=4], f32, <>>, %y : tensor<4xf32>
+    }
+    ```
+    After, what follows `%v`:
+    ```mlir
+      %whole = exec.transfer(%v) {
+      ^bb0(%b: tensor<2xf32>):
+        %z = spmd.all_gather %b from !nd.tensor<["a"=4], f32, <"a"@x>>
+            to !nd.tensor<["a"=4], f32, <>> : tensor<2xf32> -> tensor<4xf32>
+        exec.yield %z : tensor<4xf32>
+      } : (tensor<2xf32>) -> tensor<4xf32>
+      %h = exec.kernel(%x, %x) {
+      ^bb0(%a: tensor<4xf32>, %b: tensor<4xf32>):
+        %empty = tensor.empty() : tensor<4xf32>
+        %r = linalg.generic {indexing_maps = [#whole, #whole, #whole],
+            iterator_types = ["parallel"]}
+            ins(%a, %b : tensor<4xf32>, tensor<4xf32>) outs(%empty : tensor<4xf32>) {
+        ^bb0(%e: f32, %f: f32, %out: f32):
+          %m = arith.mulf %e, %f : f32
+          linalg.yield %m : f32
+        } -> tensor<4xf32>
+        exec.yield %r : tensor<4xf32>
+      } : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+      %y = exec.kernel(%h, %whole) {
+      ^bb0(%a: tensor<4xf32>, %b: tensor<4xf32>):
+        %empty = tensor.empty() : tensor<4xf32>
+        %r = linalg.generic {indexing_maps = [#whole, #whole, #whole],
+            iterator_types = ["parallel"]}
+            ins(%a, %b : tensor<4xf32>, tensor<4xf32>) outs(%empty : tensor<4xf32>) {
+        ^bb0(%e: f32, %f: f32, %out: f32):
+          %m = arith.mulf %e, %f : f32
+          linalg.yield %m : f32
+        } -> tensor<4xf32>
+        exec.yield %r : tensor<4xf32>
+      } : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    ```
+  }];
+  let options = [
+    Option<"layers", "layers", "int64_t", "1",
+           "by how many layers; 0: none, what is gathered is sent where it is read">,
+  ];
+  let dependentDialects = ["::meshc::steps::ExecDialect"];
+}
+
 #endif

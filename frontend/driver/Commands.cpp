@@ -366,6 +366,7 @@ static std::string getCacheKey(mlir::ModuleOp module,
   if (options.target == exec::Target::cuda)
     os << "cuda " << codegen::findAssembler() << "\n";
   os << "bucket " << options.steps.bucketBytes.value_or(-1) << "\n"
+     << "prefetch " << options.steps.prefetchLayers.value_or(-1) << "\n"
      << "tile " << options.steps.tileBytes.value_or(-1) << "\n"
      << "multiple " << options.steps.matmulMultiple.value_or(-1) << "\n"
      << "fuses " << options.steps.fuses << "\n"

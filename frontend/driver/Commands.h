@@ -32,6 +32,8 @@ struct SpecArguments {
   std::string messageFormat = "text";   ///< text or json
   /// Of collectives that go in one transfer; absent: by the cost model.
   std::optional<int64_t> bucketBytes;
+  /// By which what is gathered is sent ahead; absent: as the target has it.
+  std::optional<int64_t> prefetchLayers;
   /// Of a large value at a time; 0: all; absent: as the target has it.
   std::optional<int64_t> tileBytes;
   /// Of which sizes of 16-bit matmuls that are one dimension are made

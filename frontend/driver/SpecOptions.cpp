@@ -118,6 +118,13 @@ void meshc::driver::addCommandListOptions(CLI::App *command, CLI::Option *path,
       ->check(CLI::Range(int64_t(0), int64_t(1) << 40))
       ->needs(path);
   command
+      ->add_option(
+          "--prefetch", spec.prefetchLayers,
+          "layers ahead of the one that reads it that what is gathered "
+          "is sent; 0: where it is read; without: 1 on GPUs")
+      ->check(CLI::Range(int64_t(0), int64_t(1) << 20))
+      ->needs(path);
+  command
       ->add_option("--matmul-epilogues", spec.matmulEpilogues,
                    "what cuBLASLt computes beside matrix products for target "
                    "cuda: all, bias or none")

@@ -352,6 +352,7 @@ CompileOptions meshc::driver::getPlanOptions(const SpecArguments &spec,
   if (spec.machine != layout::getCpuMachine().getName())
     options.machine = spec.machine;
   options.steps.bucketBytes = spec.bucketBytes;
+  options.steps.prefetchLayers = spec.prefetchLayers;
   options.steps.tileBytes = spec.tileBytes;
   options.steps.matmulMultiple = spec.matmulMultiple;
   options.steps.fuses = spec.fuses;
