@@ -69,6 +69,7 @@ static void addRules(ModuleOp module, ExecTypes &types,
     entry->dims = rule.dims;
     entry->axes = rule.axes;
     entry->unless = rule.unless;
+    entry->values = rule.values;
     entry->span = std::make_unique<exec::Span>(types.getSpan(op.getLoc()));
     executable.rules.push_back(std::move(entry));
   }

@@ -18,7 +18,7 @@ static std::vector<std::string> getNames(ArrayAttr names) {
 layout::LayoutRule RuleOp::getRule() {
   const auto role = getRole() ? layout::Role(*getRole()) : layout::Role::Value;
   return {getNames(getDims()), getNames(getAxes()), role,
-          getNames(getUnlessAttr())};
+          getNames(getUnlessAttr()), getValues().value_or("").str()};
 }
 
 RuleOp RuleOp::create(OpBuilder &builder, Location loc,
@@ -32,12 +32,16 @@ RuleOp RuleOp::create(OpBuilder &builder, Location loc,
                   : LayoutRoleAttr::get(builder.getContext(),
                                         LayoutRole(uint32_t(rule.role)));
   return create(builder, loc, role, getAttr(rule.dims), getAttr(rule.axes),
-                rule.unless.empty() ? ArrayAttr() : getAttr(rule.unless));
+                rule.unless.empty() ? ArrayAttr() : getAttr(rule.unless),
+                rule.values.empty() ? StringAttr()
+                                    : builder.getStringAttr(rule.values));
 }
 
 LogicalResult RuleOp::verify() {
   if (getDims().empty() && !getRole())
     return emitOpError("(C3) it has neither a role nor dimensions");
+  if (getRole() && getValues())
+    return emitOpError("(C4) a rule for values has a role");
   // The first of those that stand together looks at all: there may be
   // thousands.
   if (isa_and_nonnull<RuleOp>((*this)->getPrevNode()))

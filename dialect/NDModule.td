@@ -56,24 +56,28 @@ def ND_RuleOp : ND_Declaration<"rule"> {
   let description = [{
     A rule `of` a role holds for tensors of that role alone, which come after those
     without (layout/Layout.h); without dimensions it splits one of each tensor.
-    It does not hold in tensors that have a dimension behind `unless`.
+    It does not hold in tensors that have a dimension behind `unless`. One `for`
+    values holds for those whose names fit a pattern.
 
     **Constraints**
     - (C1) every axis is an axis of the mesh, named once.
-    - (C2) no other rule of the role names the dimension, or none.
+    - (C2) no other rule of the role or for the pattern names the dimension, or none.
     - (C3) a rule without a role names dimensions.
+    - (C4) a rule for values has no role.
 
     ```mlir
     nd.rule ["heads", "d_ff"] -> ["model"]
     nd.rule ["d"] -> ["data"] unless ["batch"]
     nd.rule of state [] -> ["data"]
+    nd.rule for "layer/attn/scores" ["pos"] -> []
     ```
   }];
   let arguments = (ins OptionalAttr<ND_LayoutRoleAttr>:$role,
                        StrArrayAttr:$dims, StrArrayAttr:$axes,
-                       OptionalAttr<StrArrayAttr>:$unless);
+                       OptionalAttr<StrArrayAttr>:$unless,
+                       OptionalAttr<StrAttr>:$values);
   let assemblyFormat = [{
-    (`of` `` $role^)? $dims `->` $axes (`unless` $unless^)? attr-dict
+    (`of` `` $role^)? (`for` $values^)? $dims `->` $axes (`unless` $unless^)? attr-dict
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{

@@ -275,9 +275,9 @@ void Builder::addRule(RuleSpec rule, const Where &where) {
 
 int64_t Builder::getNumBlocks(const std::string &dim) const {
   int64_t count = 1;
-  for (const auto &[rule, where, dims, axes, unless] : state->rules)
-    if (rule.role == layout::Role::Value &&
-        std::ranges::find(rule.dims, dim) != rule.dims.end())
+  for (const RuleSpec &spec : state->rules)
+    if (const layout::LayoutRule &rule = spec.rule;
+        rule.isOfDims() && std::ranges::find(rule.dims, dim) != rule.dims.end())
       for (const std::string &name : rule.axes)
         for (const layout::MeshAxis &axis : state->mesh.getAxes())
           if (axis.name == name)

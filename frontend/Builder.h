@@ -180,6 +180,7 @@ struct RuleSpec {
   std::vector<Where> dimWheres = {}; ///< of `*` one
   std::vector<Where> axisWheres = {};
   std::vector<Where> unlessWheres = {};
+  Where valuesWhere = {}; ///< of the pattern
 
   /// Of the name number `index` of those in `wheres`, or of the rule.
   const Where &getWhere(const std::vector<Where> &wheres, size_t index) const {
@@ -390,8 +391,13 @@ public:
   /// that. Values without a name that lead to it belong to it from then on.
   void setName(Tensor value, const std::string &name,
                const std::string &call = "");
-  /// Calls a value like the current scope, the same way.
-  void setNameOfScope(Tensor value);
+  /// The same of what a name is bound to: it lies as rules of the layout for
+  /// values of this name say. Where it has another name already and there are
+  /// such rules, it is another value, which is the same. Gives the value.
+  Tensor bind(Tensor value, const std::string &name, const std::string &call,
+              const Where &where);
+  /// Has a value that has no name lie, and be called, like the current scope.
+  Tensor bindToScope(Tensor value, const Where &where);
 
   // Sources.
   /// `value` must be representable in `type`.

@@ -25,7 +25,9 @@ static std::vector<std::string> getKeys(const Map &map) {
 /// "for dimension "d"", or "for all params".
 static std::string describeRule(const layout::LayoutRule &rule,
                                 const std::string &dim) {
-  const std::string role = rule.role == layout::Role::Value
+  const std::string role = !rule.values.empty()
+                               ? fmt::format(" of \"{}\"", rule.values)
+                           : rule.role == layout::Role::Value
                                ? ""
                                : fmt::format(" of {}", toString(rule.role));
   return dim.empty() ? fmt::format("for all {}", toString(rule.role))
@@ -121,10 +123,14 @@ public:
 
   /// Two dims of one tensor on one axis. Names are those of the dims.
   void checkTensors() {
-    for (const auto &[names, where] : state.shapes)
+    for (const auto &[names, where] : state.shapes) {
       // Legal or not does not depend on sizes, of rules without `*`.
-      checkTensor(names, std::vector<int64_t>(names.size(), 1),
-                  layout::Role::Value, where);
+      const std::vector<int64_t> sizes(names.size(), 1);
+      checkTensor({names, sizes}, layout::Role::Value, where);
+    }
+    for (const BuilderState::NamedShape &shape : state.namedShapes)
+      checkTensor({shape.dims, shape.sizes, shape.name}, layout::Role::Value,
+                  shape.where);
     for (auto variable : parameters) {
       const nd::NamedTensorType type = variable.getTensorType();
       const std::vector<std::string> names = getNames(type);
@@ -133,7 +139,7 @@ public:
         continue; // nothing reads it: MC0704
       for (layout::Role role : {layout::Role::Parameter, layout::Role::Gradient,
                                 layout::Role::State})
-        checkTensor(names, type.getSizes(), role, shape->second);
+        checkTensor({names, type.getSizes()}, role, shape->second);
     }
   }
 
@@ -151,6 +157,15 @@ private:
     auto hasAll = [&](const auto &hasDim) {
       return std::ranges::all_of(dims, hasDim);
     };
+    if (!rule.values.empty())
+      return std::ranges::any_of(
+          state.namedShapes, [&](const BuilderState::NamedShape &shape) {
+            return layout::fitsPattern(rule.values, shape.name) &&
+                   hasAll([&](std::string_view dim) {
+                     return std::ranges::find(shape.dims, dim) !=
+                            shape.dims.end();
+                   });
+          });
     if (rule.role == layout::Role::Value)
       return std::ranges::any_of(state.shapes, [&](const auto &shape) {
         return hasAll([&](std::string_view dim) {
@@ -166,12 +181,21 @@ private:
 
   void checkUsed(const RuleSpec &spec) {
     const layout::LayoutRule &rule = spec.rule;
+    if (!rule.values.empty() && !has(rule, {})) {
+      reportUnknownValues(spec);
+      return;
+    }
     for (const std::string &dim : rule.dims)
       if (!has(rule, {dim}))
         state.fail(
             Code::RuleUnusedDim,
             getWhereOfDim(spec, rule.dims, spec.dimWheres, dim),
-            rule.role == layout::Role::Value
+            !rule.values.empty()
+                ? fmt::format(
+                      "layout rule \"{}\" of \"{}\" matches nothing: no "
+                      "such value has this dimension",
+                      dim, rule.values)
+            : rule.role == layout::Role::Value
                 ? fmt::format("layout rule \"{}\" matches nothing: no tensor "
                               "of the program has this dimension",
                               dim)
@@ -183,6 +207,38 @@ private:
                  fmt::format("the layout rule for all {} matches nothing: the "
                              "model has no parameters",
                              toString(rule.role)));
+  }
+
+  /// No value that a name is bound to fits the pattern of a rule.
+  void reportUnknownValues(const RuleSpec &spec) {
+    const std::string &pattern = spec.rule.values;
+    std::vector<std::string> names(state.valueNames.begin(),
+                                   state.valueNames.end());
+    auto fits = [&](const std::string &name) {
+      return layout::fitsPattern(pattern, name);
+    };
+    BuildError &error = state.fail(
+        Code::UnknownValues, spec.valuesWhere,
+        fmt::format("layout rule for \"{}\" matches nothing: no value of the "
+                    "model is called so",
+                    pattern));
+    if (auto known = llvm::find_if(parameters,
+                                   [&](nd::VariableOp variable) {
+                                     return fits(variable.getSymName().str());
+                                   });
+        known != parameters.end())
+      error.notes.push_back(fmt::format(
+          "parameter \"{0}\" lies by its dimensions and by rules for params; "
+          "one "
+          "use of it has a name of its own by let, as in let used = {0}",
+          (*known).getSymName().str()));
+    else if (std::ranges::any_of(names, fits) ||
+             std::ranges::any_of(getKeys(state.inputs), fits))
+      error.notes.push_back(
+          "what is fed, and numbers, lie by their dimensions; "
+          "a value is what let or output binds");
+    else
+      error.suggestion = layout::findNearest(pattern, names);
   }
 
   void checkUnless(const RuleSpec &spec) {
@@ -205,10 +261,9 @@ private:
     }
   }
 
-  void checkTensor(const std::vector<std::string> &names,
-                   std::span<const int64_t> sizes, layout::Role role,
+  void checkTensor(layout::TensorShape tensor, layout::Role role,
                    const Where &where) {
-    auto result = layout.getLayout({names, sizes}, role);
+    auto result = layout.getLayout(tensor, role);
     auto *error = std::get_if<layout::LayoutError>(&result);
     if (!error)
       return;
@@ -218,8 +273,13 @@ private:
     std::string dim = error->dim, other = error->otherDim;
     if (error->rule == first && first != second)
       std::swap(dim, other);
-    const layout::LayoutRule settled{
+    layout::LayoutRule settled{
         {dim}, {error->axis}, state.rules[second].rule.role, {other}};
+    // Of a value it is enough to say of one dim that it stays whole.
+    for (size_t of : {first, second})
+      if (const std::string &values = state.rules[of].rule.values;
+          !values.empty())
+        settled = {{of == second ? other : dim}, {}, {}, {}, values};
     BuildError &built = state.fail(
         Code::SharedAxis, state.rules[second].where,
         fmt::format("dimensions \"{}\" and \"{}\" of one tensor are split over "
@@ -230,11 +290,11 @@ private:
           {state.rules[first].where,
            fmt::format("\"{}\" is split over it here", other)});
     built.related.push_back({where, "this tensor has both"});
-    built.notes.push_back(
-        fmt::format("an axis serves one dimension of a tensor: split one of "
-                    "them over another axis, not at all, or not beside the "
-                    "other: {}",
-                    toString(settled)));
+    built.notes.push_back(fmt::format(
+        "an axis serves one dimension of a tensor: split one of "
+        "them over another axis, not at all, or not {}: {}",
+        settled.values.empty() ? "beside the other" : "in this value",
+        toString(settled)));
   }
 
   BuilderState &state;

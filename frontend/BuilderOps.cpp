@@ -499,7 +499,7 @@ Tensor Builder::constrain(Tensor x, const std::vector<RuleSpec> &rules,
     return {};
   std::map<std::string, const RuleSpec *, std::less<>> own, table;
   for (const RuleSpec &spec : state->rules)
-    if (spec.rule.role == layout::Role::Value &&
+    if (spec.rule.isOfDims() &&
         std::ranges::none_of(spec.rule.unless, [&](const std::string &dim) {
           return x.hasDim(dim);
         }))

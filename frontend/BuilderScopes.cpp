@@ -153,23 +153,98 @@ static void setOrigin(mlir::Value value, nd::OriginAttr origin) {
   }
 }
 
+/// The name of a value that is bound in a scope, or in that of a call in it.
+static nd::OriginAttr getOriginOf(const BuilderState &state,
+                                  const std::string &name,
+                                  const std::string &call) {
+  nd::OriginAttr origin = state.getOriginOf(name);
+  if (call.empty())
+    return origin;
+  return origin.inScope(nd::ScopeAttr::get(
+      origin.getScope(), mlir::StringAttr::get(state.context, call)));
+}
+
 void Builder::setName(Tensor value, const std::string &name,
                       const std::string &call) {
   if (!value || hasName(BuilderState::getValue(value).getLoc()))
     return;
-  nd::OriginAttr origin = state->getOriginOf(name);
-  if (!call.empty())
-    origin = origin.inScope(nd::ScopeAttr::get(
-        origin.getScope(), mlir::StringAttr::get(state->context, call)));
-  setOrigin(BuilderState::getValue(value), state->makeUnique(origin));
+  setOrigin(BuilderState::getValue(value),
+            state->makeUnique(getOriginOf(*state, name, call)));
 }
 
-void Builder::setNameOfScope(Tensor value) {
+const layout::Layout *BuilderState::getTable() {
+  if (!table) {
+    std::vector<layout::LayoutRule> lines;
+    std::vector<std::string> known; // others are reported by finishRules
+    for (const RuleSpec &spec : rules) {
+      lines.push_back(spec.rule);
+      for (const auto *names : {&spec.rule.dims, &spec.rule.unless})
+        known.insert(known.end(), names->begin(), names->end());
+    }
+    auto made = layout::Layout::create(mesh, std::move(lines), known);
+    auto *found = std::get_if<layout::Layout>(&made);
+    table = found ? std::optional(std::move(*found)) : std::nullopt;
+  }
+  return *table ? &**table : nullptr;
+}
+
+Tensor BuilderState::place(Tensor value, nd::OriginAttr origin,
+                           const Where &where) {
+  NamedShape shape{origin.getText(), {}, {}, where};
+  for (const Dim &dim : value.getDims()) {
+    shape.dims.push_back(dim.name);
+    shape.sizes.push_back(dim.size);
+  }
+  auto found = getTable()->getLayout({shape.dims, shape.sizes, shape.name},
+                                     layout::Role::Value);
+  namedShapes.push_back(std::move(shape));
+  auto *asked = std::get_if<layout::TensorLayout>(&found);
+  if (!asked) // finishRules says so
+    return value;
+  nd::NamedTensorType type = getType(value.getElementType(), value.getDims());
+  auto op = nd::ReshardOp::create(
+      operations, getValue(value).getLoc(),
+      mlir::Type(
+          type.withSharding(nd::getShardingAttr(type, mesh, asked->sharding))),
+      getValue(value), mlir::ArrayAttr());
+  return addNode(op.getResult(), value.getElementType(),
+                 {value.getDims().begin(), value.getDims().end()}, where);
+}
+
+/// Calls `value` so, unless it has a name, and has it lie as rules for it say.
+static Tensor bindTo(BuilderState &state, Tensor value, nd::OriginAttr origin,
+                     const Where &where) {
+  const bool isNamed = hasName(BuilderState::getValue(value).getLoc());
+  const layout::Layout *table = state.getTable();
+  const auto hasRules = [&](nd::OriginAttr called) {
+    return table && !value.getDims().empty() &&
+           table->hasRulesFor(std::string_view(called.getText()));
+  };
+  if (isNamed && !hasRules(origin))
+    return value;
+  origin = state.makeUnique(origin);
+  if (!isNamed)
+    setOrigin(BuilderState::getValue(value), origin);
+  if (!hasRules(origin))
+    return value;
+  value = state.place(value, origin, where);
+  if (isNamed)
+    setOrigin(BuilderState::getValue(value), origin);
+  return value;
+}
+
+Tensor Builder::bind(Tensor value, const std::string &name,
+                     const std::string &call, const Where &where) {
+  return value ? bindTo(*state, value, getOriginOf(*state, name, call), where)
+               : value;
+}
+
+Tensor Builder::bindToScope(Tensor value, const Where &where) {
   nd::ScopeAttr scope = state->scopes.back().scope;
-  if (value && scope && !hasName(BuilderState::getValue(value).getLoc()))
-    setOrigin(BuilderState::getValue(value),
-              state->makeUnique(
-                  nd::OriginAttr::get(scope.getParent(), scope.getName())));
+  if (!value || !scope || hasName(BuilderState::getValue(value).getLoc()))
+    return value;
+  return bindTo(*state, value,
+                nd::OriginAttr::get(scope.getParent(), scope.getName()), where);
 }
 
 } // namespace meshc::frontend

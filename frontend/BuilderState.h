@@ -132,6 +132,19 @@ struct BuilderState {
   std::map<std::string, DimEntry, std::less<>> dims;
   layout::Mesh mesh;
   std::vector<RuleSpec> rules;
+  /// As rules have it by themselves; null if they are in error.
+  const layout::Layout *getTable();
+  std::optional<std::optional<layout::Layout>> table;
+  /// A value for which rules are by its name.
+  struct NamedShape {
+    std::string name;
+    std::vector<std::string> dims;
+    std::vector<int64_t> sizes;
+    Where where;
+  };
+  std::vector<NamedShape> namedShapes; ///< once each
+  /// `value`, which is to be called so, as rules for the name have it lie.
+  Tensor place(Tensor value, nd::OriginAttr origin, const Where &where);
 
   /// The sets of dimensions that tensors have, and where each came first.
   std::map<std::vector<std::string>, Where> shapes;

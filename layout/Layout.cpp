@@ -34,6 +34,8 @@ std::string layout::toString(const LayoutRule &rule) {
   std::string text;
   if (rule.role != Role::Value)
     text = std::string(toString(rule.role)) + ": ";
+  if (!rule.values.empty())
+    text = "\"" + rule.values + "\": ";
   text += (rule.isEvery() ? "*" : list(rule.dims)) + " -> " + list(rule.axes);
   return rule.unless.empty() ? text : text + " unless " + list(rule.unless);
 }
@@ -125,7 +127,7 @@ Layout::create(const Mesh &mesh, std::vector<LayoutRule> rules,
   Layout result;
   for (size_t i = 0; i < rules.size(); ++i) {
     const LayoutRule &rule = rules[i];
-    Table &table = result.tables[size_t(rule.role)];
+    Table &table = result.findTable(rule);
     checker.checkDims(rule, i);
     std::vector<Entry *> entries;
     if (rule.isEvery()) {
@@ -150,6 +152,22 @@ Layout::create(const Mesh &mesh, std::vector<LayoutRule> rules,
   result.mesh = mesh;
   result.rules = std::move(rules);
   return result;
+}
+
+Layout::Table &Layout::findTable(const LayoutRule &rule) {
+  if (rule.values.empty())
+    return tables[size_t(rule.role)];
+  auto known = std::ranges::find(tablesOfValues, rule.values,
+                                 &std::pair<std::string, Table>::first);
+  return known != tablesOfValues.end()
+             ? known->second
+             : tablesOfValues.emplace_back(rule.values, Table()).second;
+}
+
+bool Layout::hasRulesFor(std::string_view name) const {
+  return std::ranges::any_of(tablesOfValues, [&](const auto &table) {
+    return fitsPattern(table.first, name);
+  });
 }
 
 std::optional<size_t> Layout::findRule(std::string_view dim) const {
@@ -207,6 +225,21 @@ public:
         replace(d, entry->second);
     if (table.every && holds(*table.every))
       addEvery(*table.every);
+  }
+
+  /// The rules for values of its name.
+  void addRulesOfName() {
+    std::set<size_t> said;
+    for (const auto &[pattern, table] : layout.tablesOfValues)
+      if (!tensor.name.empty() && fitsPattern(pattern, tensor.name))
+        for (size_t d = 0; d < tensor.dims.size(); ++d)
+          if (auto entry = table.byDim.find(tensor.dims[d]);
+              entry != table.byDim.end() && holds(entry->second)) {
+            if (said.insert(d).second)
+              replace(d, entry->second);
+            else
+              addLost(LostRule::Why::Replaced, entry->second.rule);
+          }
   }
 
   /// Two dims on one axis; nothing if there are none.
@@ -321,6 +354,8 @@ std::variant<TensorLayout, LayoutError> Layout::getLayout(TensorShape tensor,
   Asking asking(*this, tensor);
   for (size_t i = 0; i <= size_t(role); ++i)
     asking.addRules(Role(i));
+  if (role == Role::Value)
+    asking.addRulesOfName();
   if (std::optional<LayoutError> error = asking.findSharedAxis())
     return std::move(*error);
   return asking.finish();

@@ -28,7 +28,8 @@ inline constexpr size_t numRoles = 4;
 /// "values", "params", "gradients", "state", as a rule says it.
 std::string_view toString(Role role);
 
-/// One line of the table: `[role:] dims -> axes [unless dims]`.
+/// One line of the table: `[role:] dims -> axes [unless dims]`, or
+/// `"name": dims -> axes`.
 ///
 /// Without a role it says how these dims are split wherever they occur; with
 /// one, how they are in tensors of that role, in place of what is said without.
@@ -36,16 +37,24 @@ std::string_view toString(Role role);
 /// along the dim of which a device has most positions, if the axes divide them;
 /// of several the first. A rule does not hold in a tensor that has one of the
 /// dims behind `unless`.
+///
+/// A rule for values, by a pattern of their names without the iterations of
+/// loops (fitsPattern), holds in place of what is said of the dims otherwise;
+/// of several the first. Its axes may be none.
 struct LayoutRule {
   std::vector<std::string> dims;
   std::vector<std::string> axes; ///< major first
   Role role = Role::Value;
   std::vector<std::string> unless = {};
+  std::string values = {}; ///< the pattern of their names; empty: no such rule
 
   bool isEvery() const { return dims.empty(); }
+  /// Whether it says how dims are split wherever they occur.
+  bool isOfDims() const { return role == Role::Value && values.empty(); }
 };
 
-/// "params: * -> data", "(heads, d_ff) -> model unless batch".
+/// "params: * -> data", "(heads, d_ff) -> model unless batch",
+/// "\"b1/h\": pos -> ()".
 std::string toString(const LayoutRule &rule);
 
 /// What is wrong with a layout. `rule`, `dim`, `axis` name the culprits;
@@ -56,7 +65,7 @@ struct LayoutError {
     UnknownDim,    ///< the rule names no dimension of the program
     UnknownUnless, ///< nor does what stands behind its `unless`
     UnknownAxis,   ///< the rule names no axis of the mesh
-    DuplicateRule, ///< two rules for one dimension, or `*`, in one role
+    DuplicateRule, ///< two rules for one dimension, or `*`, of the same tensors
     RepeatedAxis,  ///< one rule names an axis twice
     SharedAxis,    ///< two dimensions of one tensor on one axis
   };
@@ -73,13 +82,15 @@ struct LayoutError {
 struct TensorShape {
   std::span<const std::string> dims;
   std::span<const int64_t> sizes;
+  /// "layer/attn/scores"; empty: no rule is for it by its name.
+  std::string_view name = {};
 };
 
 /// Why a rule that names a tensor does not split it.
 struct LostRule {
   enum class Why {
     Unless,       ///< it has a dim behind `unless`
-    Replaced,     ///< a rule of its role says otherwise of the dim
+    Replaced,     ///< a rule of its role or name says otherwise of the dim
     AlreadySplit, ///< `*`, but it lies on one of the axes
     Indivisible,  ///< `*`, but the axes divide no dim
   };
@@ -122,6 +133,8 @@ public:
   std::optional<size_t> findRule(std::string_view dim) const;
   /// Whether tensors of this role may lie otherwise than values of their dims.
   bool hasRulesFor(Role role) const;
+  /// Whether a rule is for values of this name.
+  bool hasRulesFor(std::string_view name) const;
 
   /// Axes that split dimension `dim` as the rule without a role lists them,
   /// whatever its `unless` says, axes of size 1 included; empty if no rule
@@ -151,12 +164,14 @@ private:
   };
   class Asking;
 
+  Table &findTable(const LayoutRule &rule);
   bool isExempt(const LayoutRule &rule,
                 std::span<const std::string> dims) const;
 
   Mesh mesh;
   std::vector<LayoutRule> rules;
   std::array<Table, numRoles> tables;
+  std::vector<std::pair<std::string, Table>> tablesOfValues; ///< by pattern
 };
 
 } // namespace meshc::layout

@@ -171,8 +171,8 @@ void Elaborator::execute(const ast::LetStatement &let) {
     if (let.type)
       values[i] = toType(*let.type, name, values[i], let.value->span);
     if (const auto *tensor = std::get_if<Tensor>(&values[i]))
-      builder.setName(*tensor, std::string(name.text),
-                      getScopeOfCall(*let.value));
+      values[i] = builder.bind(*tensor, std::string(name.text),
+                               getScopeOfCall(*let.value), getWhere(name.span));
     frame->bindings[name.text] = {std::move(values[i]), name.span};
   }
 }

@@ -240,7 +240,9 @@ bool Elaborator::checkNoState(const ast::Name &name,
 void Elaborator::execute(const ast::OutputStatement &output) {
   checkNoState(output.name);
   Value value = evaluateBound(*output.value);
-  Tensor tensor = toTensor(value, output.value->span, ElementType::F32);
+  Tensor tensor = builder.bind(
+      toTensor(value, output.value->span, ElementType::F32),
+      std::string(output.name.text), "", getWhere(output.name.span));
   builder.output(std::string(output.name.text), tensor,
                  getWhere(join(output.name.span, output.value->span)));
   reportBuildErrors({});

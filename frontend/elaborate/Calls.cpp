@@ -281,7 +281,7 @@ Elaborator::callFunction(const ast::CallExpr &call,
   // Inside an expression nothing else names it.
   if (results && results->size() == 1 && !isBound)
     if (const auto *tensor = std::get_if<Tensor>(&results->front()))
-      builder.setNameOfScope(*tensor);
+      results->front() = builder.bindToScope(*tensor, getWhere(call.span));
   builder.leaveScope();
   reportBuildErrors({});
   frame->calls.try_emplace(scope.name, SharedCall{&function, scope, call.span});

@@ -277,6 +277,10 @@ RuleSpec Elaborator::getRule(const ast::LayoutRule &rule) {
          {layout::Role::Parameter, layout::Role::Gradient, layout::Role::State})
       if (rule.role->text == toString(role))
         spec.rule.role = role;
+  if (rule.values) {
+    spec.rule.values = rule.values->text;
+    spec.valuesWhere = getWhere(rule.values->span);
+  }
   addNames(rule.dims, spec.rule.dims, spec.dimWheres);
   if (rule.dims.empty())
     spec.dimWheres.push_back(getWhere(rule.dimsSpan));
@@ -374,14 +378,14 @@ void Elaborator::reportLackingAxes() {
 std::string Elaborator::getLayoutOfOption() const {
   const bool isShort =
       std::ranges::none_of(*layoutRules, [](const ast::LayoutRule &rule) {
-        return rule.role || !rule.unless.empty();
+        return rule.role || rule.values || !rule.unless.empty();
       });
   std::vector<std::string> left;
   for (const ast::LayoutRule &rule : *layoutRules) {
     ast::LayoutRule kept = rule;
     std::erase_if(kept.axes,
                   [&](const ast::Name &axis) { return !isAxisOfOption(axis); });
-    if (kept.axes.empty())
+    if (kept.axes.empty() && !rule.axes.empty())
       continue;
     if (!isShort) {
       left.push_back(ast::print(kept));

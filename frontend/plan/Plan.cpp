@@ -132,6 +132,20 @@ static layout::Role getRole(exec::BufferRole role) {
   std::abort();
 }
 
+/// What a rule of the layout calls a value: its name without the iterations of
+/// loops. Empty of what is on the way to one, and of gradients.
+static std::string getPath(const exec::ExecutableT &executable,
+                           const exec::OriginT *origin) {
+  if (!origin || origin->kind != exec::OriginKind::value ||
+      origin->part != exec::OriginPart::itself || !origin->element.empty())
+    return "";
+  std::string path = origin->name;
+  for (int scope = origin->scope; scope >= 0;
+       scope = executable.scopes[size_t(scope)]->parent)
+    path = executable.scopes[size_t(scope)]->name + "/" + path;
+  return path;
+}
+
 layout::TensorLayout plan::askLayout(const Plan &plan, int tensor) {
   const exec::TensorT &value = plan.getTensor(tensor);
   std::vector<std::string> names;
@@ -140,7 +154,8 @@ layout::TensorLayout plan::askLayout(const Plan &plan, int tensor) {
     names.push_back(dim->name);
     sizes.push_back(dim->size);
   }
-  auto found = plan.layout.getLayout({names, sizes}, getRole(value.role));
+  const std::string name = getPath(plan.executable, value.origin.get());
+  auto found = plan.layout.getLayout({names, sizes, name}, getRole(value.role));
   if (auto *asked = std::get_if<layout::TensorLayout>(&found))
     return std::move(*asked);
   // What is no tensor of the user may have two dims on one axis.

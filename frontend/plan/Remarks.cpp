@@ -114,8 +114,9 @@ std::vector<Remark> plan::findReshardings(const Plan &plan,
     remark.axes = getAxes(planned.collective->axes);
     remark.text = describe(plan, planned);
     remark.advice =
-        "write \"@ [...]\" behind the value where this is meant, or "
-        "choose a layout that needs none";
+        "where this is meant, name the value by let and have a rule of the "
+        "layout for it, \"name\": dim -> (), or choose a layout that needs "
+        "none";
     const auto &causes = planned.collective->causes;
     if (!causes.empty() && !causes.front()->spans.empty())
       remark.span = &causes.front()->spans.front();

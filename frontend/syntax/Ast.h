@@ -143,10 +143,12 @@ struct CallExpr : Expr {
       : Expr(ExprKind::Call, span), callee(callee) {}
 };
 
-/// [role:] dim -> axis, (dim, dim) -> (axis, axis) [unless dim].
+/// [role:] dim -> axis, (dim, dim) -> (axis, axis) [unless dim]; or in place
+/// of a role the pattern of values' names, "layer/h".
 struct LayoutRule {
   std::optional<Name> role;
-  std::vector<Name> dims; ///< none: `*`
+  std::optional<Name> values; ///< without the quotes, with their span
+  std::vector<Name> dims;     ///< none: `*`
   std::vector<Name> axes;
   std::vector<Name> unless;
   Span span, dimsSpan;

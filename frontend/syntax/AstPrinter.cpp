@@ -227,7 +227,9 @@ std::string Printer::print(const LayoutRule &rule) {
     return names.size() == 1 ? std::string(names.front().text)
                              : fmt::format("({})", printList(names));
   };
-  std::string text = rule.role ? fmt::format("{}: ", rule.role->text) : "";
+  std::string text = rule.role     ? fmt::format("{}: ", rule.role->text)
+                     : rule.values ? fmt::format("\"{}\": ", rule.values->text)
+                                   : "";
   text +=
       fmt::format("{} -> {}", rule.dims.empty() ? "*" : printNames(rule.dims),
                   printNames(rule.axes));

@@ -29,13 +29,17 @@ bool Parser::parseNames(std::vector<ast::Name> &names, std::string_view what,
 /// The word in front of ":".
 bool Parser::parseRole(ast::LayoutRule &rule) {
   const Token word = peek();
+  if (word.kind == TokenKind::String) {
+    const std::string_view quoted = getText(word);
+    // An unterminated string is an empty token: already reported.
+    rule.values =
+        ast::Name{quoted.empty() ? quoted : quoted.substr(1, quoted.size() - 2),
+                  getSpan(word)};
+    position += 2;
+    return true;
+  }
   rule.role = ast::Name{getText(word), getSpan(word)};
   position += 2;
-  if (word.kind == TokenKind::String) {
-    report(Code::UnknownRole, rule.role->span,
-           "rules for values by their names are not built yet");
-    return false;
-  }
   std::vector<std::string> known;
   for (layout::Role role :
        {layout::Role::Parameter, layout::Role::Gradient, layout::Role::State})
@@ -45,12 +49,13 @@ bool Parser::parseRole(ast::LayoutRule &rule) {
   report(Code::UnknownRole, rule.role->span,
          fmt::format("a layout has no rules for \"{}\"", rule.role->text))
       .didYouMean(layout::findNearest(rule.role->text, known))
-      .note("in front of \":\" stands params, gradients or state");
+      .note("in front of \":\" stands params, gradients, state or the name of "
+            "values in quotes");
   return false;
 }
 
-/// [role:] dims -> axes [unless dims], and in constraints dim -> () for a
-/// dimension that is to stay whole.
+/// [role:] dims -> axes [unless dims]; of values by name, and in constraints,
+/// dim -> () for a dimension that is to stay whole.
 std::optional<ast::LayoutRule> Parser::parseRule(bool isOfTable) {
   ast::LayoutRule rule;
   const uint32_t begin = getSpan(peek()).begin;

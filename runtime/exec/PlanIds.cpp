@@ -51,7 +51,7 @@ const char *runtime::getPlanKind(const exec::CommandT &command) {
 
 layout::LayoutRule runtime::getRule(const exec::LayoutRuleT &rule) {
   layout::LayoutRule line{rule.dims, rule.axes, layout::Role::Value,
-                          rule.unless};
+                          rule.unless, rule.values};
   for (layout::Role role :
        {layout::Role::Parameter, layout::Role::Gradient, layout::Role::State})
     if (rule.role == toString(role))

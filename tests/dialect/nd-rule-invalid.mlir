@@ -33,3 +33,18 @@ nd.mesh ["x"=2]
 nd.rule ["a"] -> ["x"]
 // expected-error @below {{'nd.rule' op (C3) it has neither a role nor dimensions}}
 nd.rule [] -> ["x"]
+
+// -----
+
+nd.mesh ["x"=2]
+nd.rule for "g" ["a"] -> ["x"]
+nd.rule for "h" ["a"] -> ["x"]
+// expected-error @below {{'nd.rule' op (C2) dimension "a" has another rule}}
+nd.rule for "h" ["a"] -> []
+
+// -----
+
+nd.mesh ["x"=2]
+nd.rule ["a"] -> ["x"]
+// expected-error @below {{'nd.rule' op (C4) a rule for values has a role}}
+nd.rule of params for "h" ["a"] -> []

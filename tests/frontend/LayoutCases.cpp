@@ -32,8 +32,6 @@ std::vector<Case> cases::getLayoutCases() {
       // Roles.
       {Code::UnknownRole, layout("<<param>>: * -> data"),
        "no rules for \"param\"", "did you mean \"params\""},
-      {Code::UnknownRole, layout("<<\"m/*\">>: in -> data"), "not built yet",
-       ""},
       {Code::ExpectedToken, layout("<<*>> -> data"), "behind a role",
        "params: * -> data"},
       {Code::RuleUnusedDim, layout("params: <<batch>> -> data"),
@@ -53,6 +51,41 @@ std::vector<Case> cases::getLayoutCases() {
        "did you mean \"model\""},
       {Code::SharedAxis, layout("in -> data <<params: out -> data>>"),
        "\"in\" and \"out\" of one tensor", "params: out -> data unless in"},
+      // Values by their names.
+      {Code::UnknownValues,
+       "layout { <<\"hiden\">>: in -> data }\n" +
+           model("  let hidden = x * 2\n  output o = sum(hidden)"),
+       "no value of the model is called so", "did you mean \"hidden\""},
+      {Code::UnknownValues,
+       "layout { <<\"w\">>: in -> data }\n" +
+           model("  output loss = sum(x * w)"),
+       "no value of the model is called so", "let used = w"},
+      {Code::UnknownValues,
+       "layout { <<\"x\">>: in -> data }\n" +
+           model("  output loss = sum(x * w)"),
+       "no value of the model is called so", "let or output binds"},
+      {Code::RuleUnusedDim,
+       "layout { \"h\": <<out>> -> data }\n" +
+           model("  let h = x * 2\n  output o = sum(h)"),
+       "no such value has this dimension", ""},
+      {Code::RuleUnknownDim,
+       "layout { \"h\": <<inn>> -> data }\n" +
+           model("  let h = x * 2\n  output o = sum(h)"),
+       "\"inn\"", "did you mean \"in\""},
+      {Code::UnknownAxis,
+       "layout { \"h\": in -> <<dat>> }\n" +
+           model("  let h = x * 2\n  output o = sum(h)"),
+       "no axis \"dat\"", "did you mean \"data\""},
+      {Code::DuplicateRule,
+       "layout { \"h\": in -> data \"h\": (batch, <<in>>) -> model }\n" +
+           model("  let h = x * 2\n  output o = sum(h)"),
+       "two layout rules for dimension \"in\" of \"h\"", ""},
+      {Code::SharedAxis,
+       "layout { batch -> data <<\"h\": in -> data>> }\n" +
+           model("  let h = x * 2\n  output o = sum(h)"),
+       "\"batch\" and \"in\" of one tensor", "\"h\": batch -> ()"},
+      {Code::ExpectedToken, layout("\"h\": <<*>> -> data"), "behind a role",
+       "params: * -> data"},
       // Exceptions.
       {Code::RuleUnknownDim, layout("in -> data unless <<bach>>"),
        "\"unless bach\" names no dimension", "did you mean \"batch\""},

@@ -261,6 +261,58 @@ TEST(Layout, OfEachRoleOneRuleForADim) {
   EXPECT_EQ(errors[1].dim, "heads");
 }
 
+TEST(Layout, AValueLiesAsItsNameSays) {
+  const Layout table =
+      getTable(mesh, {{{"batch"}, {"batch"}},
+                      {{"length"}, {"model"}, Role::Value, {}, "layer/attn/*"},
+                      {{"length"}, {"batch"}, Role::Value, {}, "*/scores"},
+                      {{"batch"}, {}, Role::Value, {}, "*/scores"},
+                      {{"d_ff"}, {"model"}, Role::Value, {"heads"}, "wide"}});
+  auto getLying = [&](std::string_view name,
+                      const std::vector<std::string> &tensor) {
+    const std::vector<int64_t> sizes(tensor.size(), 64);
+    auto found = std::get<TensorLayout>(
+        table.getLayout({tensor, sizes, name}, Role::Value));
+    return std::pair(toString(mesh, found.sharding, tensor), found.lost.size());
+  };
+  using Pair = std::pair<std::string, size_t>;
+  EXPECT_EQ(getLying("", {"batch", "length"}), Pair("<batch@batch>", 0));
+  EXPECT_EQ(getLying("h", {"batch", "length"}), Pair("<batch@batch>", 0));
+  EXPECT_EQ(getLying("layer/attn/q", {"batch", "length"}),
+            Pair("<batch@batch, length@model>", 0));
+  // Of several the first; the one of the dim, and the second, have lost.
+  EXPECT_EQ(getLying("layer/attn/scores", {"batch", "length"}),
+            Pair("<length@model>", 2));
+  EXPECT_EQ(getLying("wide", {"d_ff"}), Pair("<d_ff@model>", 0));
+  EXPECT_EQ(getLying("wide", {"heads", "d_ff"}), Pair("replicated", 1));
+  EXPECT_TRUE(table.hasRulesFor(std::string_view("wide")));
+  EXPECT_FALSE(table.hasRulesFor(std::string_view("width")));
+  EXPECT_FALSE(table.hasRulesFor(Role::State));
+  EXPECT_EQ(table.findRule("length"), std::nullopt);
+  EXPECT_EQ(toString(table.getRules()[3]), "\"*/scores\": batch -> ()");
+  // What is no value does not lie by a name.
+  const std::vector<std::string> tensor{"batch", "length"};
+  const std::vector<int64_t> sizes{64, 64};
+  EXPECT_EQ(toString(mesh,
+                     std::get<TensorLayout>(
+                         table.getLayout({tensor, sizes, "layer/attn/q"},
+                                         Role::Parameter))
+                         .sharding,
+                     tensor),
+            "<batch@batch>");
+}
+
+TEST(Layout, OfEachNameOneRuleForADim) {
+  auto errors = getErrors({{{"batch"}, {"batch"}},
+                           {{"batch"}, {"model"}, Role::Value, {}, "h"},
+                           {{"batch"}, {}, Role::Value, {}, "g"},
+                           {{"batch"}, {}, Role::Value, {}, "h"}});
+  ASSERT_EQ(errors.size(), 1u);
+  EXPECT_EQ(errors[0].kind, Kind::DuplicateRule);
+  EXPECT_EQ(errors[0].rule, 3u);
+  EXPECT_EQ(errors[0].otherRule, 1u);
+}
+
 TEST(Layout, UnknownDimBehindUnless) {
   auto errors = getErrors({{{"heads"}, {"model"}, Role::Value, {"bath"}}});
   ASSERT_EQ(errors.size(), 1u);

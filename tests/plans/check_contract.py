@@ -61,8 +61,9 @@ class Nullable:
 
 
 # What the cases have none of: windows, a machine without units for bf16, waste, rules that
-# do not hold.
+# do not hold, rules for values.
 OTHERS = [
+    ["samples/layouts/data.mesh", "--layout", 'batch -> data, "b1/attn/q": batch -> ()'],
     ["samples/layouts/zero3.mesh", "--mesh", "data=3"],
     ["samples/convnet.mesh", "--mesh", "data=2,rows=3"],
     [cases.BLOCKS, "--precision", "bf16", "--machine", "v100"],

@@ -219,12 +219,14 @@ Json PlanWriter::write() const {
                     {"span", getSpan(dim->span)}});
   for (const auto &rule : executable.rules) {
     const layout::LayoutRule line = runtime::getRule(*rule);
-    rules.push_back({{"role", toString(line.role)},
-                     {"dims", line.dims},
-                     {"axes", line.axes},
-                     {"unless", line.unless},
-                     {"text", toString(line)},
-                     {"span", getSpan(rule->span)}});
+    rules.push_back(
+        {{"role", toString(line.role)},
+         {"dims", line.dims},
+         {"axes", line.axes},
+         {"unless", line.unless},
+         {"values", line.values.empty() ? Json() : Json(line.values)},
+         {"text", toString(line)},
+         {"span", getSpan(rule->span)}});
   }
   for (size_t tensor = 0; tensor < executable.tensors.size(); ++tensor)
     tensors.push_back(getTensor(tensor));

@@ -350,7 +350,7 @@ std::string Explainer::explainLost(const layout::TensorLayout &asked) {
               "hold:\n";
       break;
     case Why::Replaced:
-      text += "\n  A rule for its role says otherwise than this one:\n";
+      text += "\n  A rule for its role or name says otherwise than this one:\n";
       break;
     case Why::AlreadySplit:
       text += "\n  It lies on an axis of this rule already, which adds "

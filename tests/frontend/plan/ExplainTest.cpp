@@ -204,8 +204,9 @@ TEST_F(ExplainTest, rules_that_do_not_hold_are_pointed_out) {
               HasSubstr("It lies on an axis of this rule already, "
                         "which adds nothing:\n"));
   executable.rules.back() = makeRule("params", {"hidden"}, {"data"});
-  EXPECT_THAT(explain("w"),
-              HasSubstr("A rule for its role says otherwise than this one:\n"));
+  EXPECT_THAT(
+      explain("w"),
+      HasSubstr("A rule for its role or name says otherwise than this one:\n"));
 }
 
 TEST_F(ExplainTest, an_operation_reads_like_this) {

@@ -108,6 +108,7 @@ TEST_F(PlanJsonTest, has_the_fields_of_the_contract) {
           {"dims", names},
           {"axes", names},
           {"unless", names},
+          {"values", {{"nullable", "string"}}},
           {"text", "string"},
           {"span", optionalSpan}}}}},
       {"sha256", "string"},
