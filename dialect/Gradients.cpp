@@ -97,16 +97,6 @@ public:
     return EinsumOp::create(builder, loc,
                             NamedTensorType::get(dims, elementType), inputs);
   }
-  /// `x` split as `sharding` says.
-  Value reshard(Value x, ShardingAttr sharding) {
-    SmallVector<DimSplitAttr> splits(sharding.getSplits());
-    llvm::sort(splits, [&](DimSplitAttr a, DimSplitAttr b) {
-      return plain(x).findDim(a.getDim()) < plain(x).findDim(b.getDim());
-    });
-    auto complete = ShardingAttr::get(x.getContext(), splits, std::nullopt, {});
-    return ReshardOp::create(builder, loc, plain(x).withSharding(complete), x,
-                             ArrayAttr());
-  }
 
 private:
   /// `product` of `gradient` and a function of `factor`, but 0 where a choice
@@ -414,10 +404,10 @@ SmallVector<Value> PutOp::buildGradients(GradientBuilder &builder,
   });
 }
 
+/// A constraint on a value says nothing of its gradient.
 SmallVector<Value> ReshardOp::buildGradients(GradientBuilder &builder,
                                              ValueRange arrived) {
   Value g = arrived.front();
-  return forFloats(*this, builder, [&](unsigned, ExpressionBuilder &t) {
-    return t.reshard(g, getType().getSharding());
-  });
+  return forFloats(*this, builder,
+                   [&](unsigned, ExpressionBuilder &) { return g; });
 }

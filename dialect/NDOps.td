@@ -407,9 +407,8 @@ def ND_ReshardOp : Op<ND_Dialect, "reshard", [Pure,
   let summary = "Changes the sharding of a value, not the value";
   let description = [{
     Before shardings are assigned it is the user's constraint on one value: the
-    result type has a sharding, the operand has none yet. The gradient is
-    constrained alike, its terms complete. With a role it is rules of the layout
-    for that role that ask for it.
+    result type has a sharding, the operand has none yet. It says nothing of the
+    gradient. With a role it is rules of the layout for that role that ask for it.
 
     **Constraints**
     - (C1) operand and result differ at most in their sharding.

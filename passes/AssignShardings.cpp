@@ -7,6 +7,7 @@
 #include "dialect/Locations.h"
 #include "dialect/ProgramWalk.h"
 #include "passes/Causes.h"
+#include "passes/ConstraintFlow.h"
 #include "passes/NarrowSums.h"
 #include "passes/Passes.h"
 #include "passes/RegroupAdditions.h"
@@ -24,6 +25,7 @@ using namespace meshc::nd;
 static FailureOr<SplitMap> chooseSplits(ProgramOp program,
                                         const ModuleLayout &layout) {
   SplitMap splits;
+  const auto followers = findFollowers(program);
   bool failedAny = false;
   for (Operation *op : getOperations(program)) {
     auto partitioned = dyn_cast<PartitionOpInterface>(op);
@@ -37,7 +39,8 @@ static FailureOr<SplitMap> chooseSplits(ProgramOp program,
       failedAny = true;
       continue;
     }
-    splits[op] = chooseIterationSplit(partitioned, layout, splits);
+    splits[op] =
+        chooseIterationSplit(partitioned, layout, splits, followers.lookup(op));
   }
   if (failedAny)
     return failure();

@@ -118,6 +118,13 @@ CauseBuilder::getReason(OpOperand &use, const layout::Sharding &had,
     return reason;
   }
   auto known = splits.find(reader);
+  if (known != splits.end() &&
+      known->second.source == IterationSplit::Source::Constraint &&
+      !known->second.constrained.empty()) {
+    reason.rule = "constraint on " + quote(known->second.constrained);
+    reason.isWritten = true;
+    return reason;
+  }
   if (known != splits.end() && known->second.conflict) {
     reason.kind = CauseKind::Conflict;
     reason.conflict = &*known->second.conflict;

@@ -24,108 +24,6 @@ bool IterationSplit::uses(ArrayRef<layout::AxisRef> axes) const {
   });
 }
 
-/// Dimensions are split as the loops that they are; others are whole.
-static layout::Sharding
-getSharding(NamedTensorType type, const IterationSplit &split,
-            llvm::function_ref<DimAccess(DimAttr)> getAccess) {
-  layout::Sharding sharding;
-  for (DimAttr dim : type.getDims()) {
-    StringAttr loop = getAccess(dim).getSplitLoop();
-    sharding.dims.push_back(loop ? split.get(loop) : layout::DimSplit());
-  }
-  return sharding;
-}
-
-/// The one split loop of `access`; null if none or several are.
-static StringAttr findSplitLoop(const DimAccess &access,
-                                const IterationSplit &split) {
-  StringAttr found;
-  for (StringAttr loop : access.getLoops()) {
-    if (split.get(loop).empty())
-      continue;
-    if (found)
-      return {};
-    found = loop;
-  }
-  return found;
-}
-
-/// Splits dimension `number`, which is no loop, as a window where blocks of one
-/// loop read one that is smaller than the dimension.
-static void addWindow(layout::Sharding &sharding, size_t number, DimAttr dim,
-                      const DimAccess &access, const IterationSplit &split) {
-  StringAttr loop = findSplitLoop(access, split);
-  if (!loop)
-    return;
-  auto window = getWindow(access, loop, split.dims);
-  const layout::DimSplit &axes = split.get(loop);
-  if (!window || !window->fits(axes))
-    return;
-  // A loop that another dimension is has its axes already.
-  for (const layout::DimSplit &other : sharding.dims)
-    if (other == axes)
-      return;
-  layout::Sharding windowed = sharding;
-  windowed.dims[number] = axes;
-  windowed.windows.resize(sharding.dims.size());
-  windowed.windows[number] = std::move(window);
-  const int64_t held = layout::getLocalSize(dim.getSize(), windowed, number);
-  const int64_t modulus = windowed.getWindow(number)->modulus;
-  if (held < dim.getSize() && (modulus == 0 || held <= modulus))
-    sharding = std::move(windowed);
-}
-
-layout::Sharding meshc::getOperandSharding(PartitionOpInterface op,
-                                           unsigned operand,
-                                           const IterationSplit &split) {
-  auto type = cast<NamedTensorType>(op->getOperand(operand).getType());
-  auto getAccess = [&](DimAttr dim) {
-    return op.getOperandAccess(operand, dim.getName());
-  };
-  layout::Sharding sharding = getSharding(type, split, getAccess);
-  // Of the digits of a loop the quotient has the axes, if it can.
-  for (bool isRing : {false, true})
-    for (auto [number, dim] : llvm::enumerate(type.getDims()))
-      if (DimAccess access = getAccess(dim);
-          !access.getSplitLoop() && isRing == (access.getForm().getKind() ==
-                                               layout::Access::Kind::Modulo))
-        addWindow(sharding, number, dim, access, split);
-  return sharding;
-}
-
-layout::Sharding meshc::getResultSharding(PartitionOpInterface op,
-                                          unsigned result,
-                                          const IterationSplit &split) {
-  auto type = cast<NamedTensorType>(op->getResult(result).getType());
-  return getSharding(type, split, [&](DimAttr dim) {
-    return op.getResultAccess(result, dim.getName());
-  });
-}
-
-/// Whether a dimension of the result follows from the loop `name` alone.
-static bool hasLoop(PartitionOpInterface op, unsigned result, StringAttr name) {
-  auto type = cast<NamedTensorType>(op->getResult(result).getType());
-  return llvm::any_of(type.getDims(), [&](DimAttr dim) {
-    return op.getResultAccess(result, dim.getName()).getSplitLoop() == name;
-  });
-}
-
-Terms meshc::getOwnTerms(PartitionOpInterface op, unsigned result,
-                         const IterationSplit &split) {
-  Terms terms;
-  for (auto [dim, axes] : llvm::zip_equal(split.dims, split.splits)) {
-    if (axes.empty())
-      continue;
-    DimUse use = op.getDimUse(dim.getName());
-    if (!use.isReduced() || hasLoop(op, result, dim.getName()))
-      continue;
-    terms.kind = toLayout(use.reduce);
-    terms.axes.insert(terms.axes.end(), axes.begin(), axes.end());
-  }
-  llvm::sort(terms.axes);
-  return terms;
-}
-
 namespace {
 
 /// An axis and the dimensions (by index) that claim it.
@@ -139,34 +37,49 @@ struct Claim {
 class SplitChooser {
 public:
   SplitChooser(PartitionOpInterface op, const ModuleLayout &layout,
-               const SplitMap &before)
-      : op(op), layout(layout), before(before) {}
+               const SplitMap &before, Followed followed)
+      : op(op), layout(layout), before(before),
+        constraint(followed.isElementwise ? followed.constraint : ReshardOp()),
+        wanted(followed.isElementwise ? ReshardOp() : followed.constraint) {}
 
   IterationSplit run() {
     IterationSplit split;
     split.dims = op.getIterationDims();
     split.source = findSource();
+    if (constraint)
+      split.constrained = getValueName(constraint.getLoc());
     const bool isOfTable = split.source == IterationSplit::Source::Table;
     for (Value operand : op->getOperands())
-      tableShardings.push_back(isOfTable ? layout.getLegalSharding(operand)
-                                         : getKnownSharding(operand));
+      tableShardings.push_back(isOfTable && !findConstraint(operand)
+                                   ? layout.getLegalSharding(operand)
+                                   : getKnownSharding(operand));
     for (Value result : op->getResults())
-      tableShardings.push_back(layout.getLegalSharding(result));
+      tableShardings.push_back(wanted ? getWanted(result)
+                                      : layout.getLegalSharding(result));
 
     for (DimAttr dim : split.dims)
-      split.splits.push_back(isOfTable && op.getDimUse(dim.getName()).maySplit()
+      split.splits.push_back((isOfTable || constraint) &&
+                                     op.getDimUse(dim.getName()).maySplit()
                                  ? layout.getSplit(dim.getName())
                                  : layout::DimSplit());
     if (ReshardOp reader = findGradientReader())
       followReader(split, reader);
+    else if (constraint)
+      followConstraint(split, constraint.getType(),
+                       getSharding(constraint.getType(), layout.getMesh()));
     else if (!isOfTable)
       followOperands(split);
     const Terms added = getAddedTerms();
     if (isOfTable)
       dropAxes(split, added);
+    const IterationSplit ofTable = split;
     SmallVector<Claim> contested = getContested(split);
     if (!contested.empty())
       split = settle(split, contested);
+    if (isOfTable)
+      followConstrained(ofTable, split);
+    if (isOfTable && wanted)
+      followWanted(ofTable, split);
     if (op->getNumResults() == 1)
       split.terms = split.uses(added.axes) || added.empty()
                         ? getOwnTerms(op, 0, split)
@@ -175,6 +88,117 @@ public:
   }
 
 private:
+  /// What a value lies as that a constraint is on, or that follows one; empty:
+  /// neither.
+  std::optional<std::string> findConstraint(Value value) const {
+    Operation *maker = value.getDefiningOp();
+    if (isConstraint(maker))
+      return getValueName(value.getLoc());
+    auto known = before.find(maker);
+    return known != before.end() &&
+                   known->second.source == IterationSplit::Source::Constraint
+               ? std::optional(known->second.constrained)
+               : std::nullopt;
+  }
+
+  /// Splits the loops that dimensions of a tensor are as these, and has the
+  /// others do without their axes.
+  void followConstraint(IterationSplit &split, NamedTensorType type,
+                        const layout::Sharding &wanted) const {
+    for (auto [dim, axes] : llvm::zip_equal(split.dims, split.splits)) {
+      const int64_t place = type.findDim(dim.getName());
+      if (place >= 0) {
+        axes = wanted.dims[size_t(place)];
+        continue;
+      }
+      llvm::erase_if(axes, [&](layout::AxisRef axis) {
+        return llvm::any_of(wanted.dims, [&](const layout::DimSplit &other) {
+          return llvm::any_of(other, [&](layout::AxisRef taken) {
+            return taken.axis == axis.axis;
+          });
+        });
+      });
+    }
+  }
+
+  /// How a value that leads to a constraint lies where it is as that says.
+  layout::Sharding getWanted(Value value) {
+    const NamedTensorType type = wanted.getType();
+    const layout::Sharding lies = getSharding(type, layout.getMesh());
+    layout::Sharding sharding = layout.getLegalSharding(value);
+    for (auto [number, dim] :
+         llvm::enumerate(cast<NamedTensorType>(value.getType()).getDims()))
+      if (int64_t place = type.findDim(dim.getName()); place >= 0)
+        sharding.dims[number] = lies.dims[size_t(place)];
+    return sharding;
+  }
+
+  static int64_t countParts(const IterationSplit &split) {
+    int64_t parts = 1;
+    for (const layout::DimSplit &axes : split.splits)
+      for (layout::AxisRef axis : axes)
+        parts *= axis.size;
+    return parts;
+  }
+
+  /// Splits loops as the result is to lie, if that takes less time, or no more
+  /// and no device computes more.
+  void followWanted(const IterationSplit &ofTable, IterationSplit &chosen) {
+    IterationSplit split = ofTable;
+    followConstraint(split, wanted.getType(),
+                     getSharding(wanted.getType(), layout.getMesh()));
+    for (auto [dim, axes] : llvm::zip_equal(split.dims, split.splits))
+      if (!op.getDimUse(dim.getName()).maySplit())
+        axes.clear();
+    SmallVector<Claim> contested = getContested(split);
+    if (!contested.empty())
+      split = settle(split, contested);
+    const double us = getCostUs(split), chosenUs = getCostUs(chosen);
+    if (us > chosenUs ||
+        (us == chosenUs && countParts(split) < countParts(chosen)))
+      return;
+    split.source = IterationSplit::Source::Constraint;
+    split.constrained = getValueName(wanted.getLoc());
+    chosen = std::move(split);
+  }
+
+  /// Splits loops as an operand lies that a constraint is on, if that takes
+  /// less time than what the table says. A reduction does so anyway: its result
+  /// is smaller to send, and each device reduces its part alone.
+  void followConstrained(const IterationSplit &ofTable,
+                         IterationSplit &chosen) {
+    for (OpOperand &operand : op->getOpOperands()) {
+      const std::optional<std::string> constrained =
+          findConstraint(operand.get());
+      if (!constrained)
+        continue;
+      IterationSplit split = ofTable;
+      auto type = cast<NamedTensorType>(operand.get().getType());
+      SmallVector<DimAttr> loops;
+      layout::Sharding wanted;
+      const layout::Sharding lies = tableShardings[operand.getOperandNumber()];
+      for (auto [dim, axes] : llvm::zip_equal(type.getDims(), lies.dims)) {
+        const StringAttr loop =
+            op.getOperandAccess(operand.getOperandNumber(), dim.getName())
+                .getSplitLoop();
+        if (!loop || !op.getDimUse(loop).maySplit())
+          continue;
+        loops.push_back(DimAttr::get(loop, dim.getSize()));
+        wanted.dims.push_back(axes);
+      }
+      followConstraint(
+          split, NamedTensorType::get(loops, type.getElementType()), wanted);
+      SmallVector<Claim> contested = getContested(split);
+      if (!contested.empty())
+        split = settle(split, contested);
+      if (!isa<ReduceOp>(*op) && getCostUs(split) >= getCostUs(chosen))
+        continue;
+      split.source = IterationSplit::Source::Constraint;
+      split.constrained = *constrained;
+      chosen = std::move(split);
+    }
+  }
+
   /// The terms of a value that nothing else reads, before it is completed.
   Terms getPending(Value operand) const {
     auto known = before.find(operand.getDefiningOp());
@@ -217,6 +241,8 @@ private:
   using Source = IterationSplit::Source;
 
   Source findSource() {
+    if (constraint)
+      return Source::Constraint;
     if (!layout.hasRoles())
       return Source::Table;
     const auto isOf = [&](Value operand, Source source) {
@@ -471,6 +497,8 @@ private:
   PartitionOpInterface op;
   const ModuleLayout &layout;
   const SplitMap &before;
+  ReshardOp constraint; ///< by which it is split
+  ReshardOp wanted;     ///< as which its result is to lie
   SmallVector<layout::Sharding> tableShardings; ///< operands, then results
 };
 
@@ -478,6 +506,7 @@ private:
 
 IterationSplit meshc::chooseIterationSplit(PartitionOpInterface op,
                                            const ModuleLayout &layout,
-                                           const SplitMap &before) {
-  return SplitChooser(op, layout, before).run();
+                                           const SplitMap &before,
+                                           Followed followed) {
+  return SplitChooser(op, layout, before, followed).run();
 }

@@ -1,6 +1,7 @@
 #ifndef MESHC_PASSES_ITERATIONSPLIT_H
 #define MESHC_PASSES_ITERATIONSPLIT_H
 
+#include "passes/ConstraintFlow.h"
 #include "passes/ModuleLayout.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -36,10 +37,13 @@ struct IterationSplit {
   /// how variables lie.
   enum class Source : uint8_t {
     Table,
-    Variables, ///< it belongs to an update, or adds up gradients
-    Parameter, ///< it takes a part of a parameter, or rounds it
+    Variables,  ///< it belongs to an update, or adds up gradients
+    Parameter,  ///< it takes a part of a parameter, or rounds it
+    Constraint, ///< it computes what a constraint is on, or from that
   };
   Source source = Source::Table;
+  /// What the constraint is on, as plans call it; empty: there is none.
+  std::string constrained;
   /// With which terms its one result leaves it, if its reader takes them along.
   Terms terms;
 
@@ -57,9 +61,12 @@ using SplitMap = llvm::DenseMap<mlir::Operation *, IterationSplit>;
 /// table's shardings, and the cheapest is taken. Where the layout has rules for
 /// roles, what belongs to the update of variables, or adds up gradients, is
 /// split as its operands are, `before` being the splits of what makes them.
+/// What follows a constraint is split as that says; where an operand lies so,
+/// or the result is to, and not as the table says, the price decides.
 IterationSplit chooseIterationSplit(nd::PartitionOpInterface op,
                                     const ModuleLayout &layout,
-                                    const SplitMap &before);
+                                    const SplitMap &before,
+                                    Followed followed = {});
 
 /// The sharding in which `op` reads operand `operand`, complete: a dimension
 /// that is a loop is split as the loop is, one that blocks of one split loop

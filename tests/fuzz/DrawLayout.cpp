@@ -4,6 +4,8 @@
 #include "tests/fuzz/Print.h"
 #include "tests/fuzz/Run.h"
 
+#include "dialect/Locations.h"
+
 #include <fmt/format.h>
 
 #include <set>
@@ -13,13 +15,21 @@ using namespace meshc::fuzz;
 
 namespace {
 
-/// Adds to rules for dims, in the form of a spec, rules of roles and such with
-/// exceptions.
+/// A value that has a name, and its dims.
+struct NamedValue {
+  std::string name;
+  std::vector<std::string> dims;
+};
+
+/// Adds to rules for dims, in the form of a spec, rules of roles, for values
+/// and such with exceptions.
 class RuleDrawer {
 public:
   RuleDrawer(const Tree &tree, const meshc::test::Layout &legal,
-             const std::vector<std::string> &dims, std::mt19937_64 &random)
-      : text(print(tree)), mesh(legal.mesh), dims(dims), random(random) {
+             const std::vector<std::string> &dims,
+             const std::vector<NamedValue> &values, std::mt19937_64 &random)
+      : text(print(tree)), mesh(legal.mesh), dims(dims), values(values),
+        random(random) {
     for (const layout::LayoutRule &rule : legal.getRules())
       rules.push_back(rule);
     for (const layout::MeshAxis &axis : legal.getAxes())
@@ -27,9 +37,12 @@ public:
   }
 
   meshc::test::Layout run() {
-    std::vector<layout::LayoutRule> more{drawRole()};
+    std::vector<layout::LayoutRule> more{random() % 2 == 0 ? drawRole()
+                                                           : drawNamed()};
     if (random() % 2 == 0)
       more.push_back(random() % 2 == 0 ? drawRole() : drawExempt());
+    if (random() % 3 == 0)
+      more.push_back(drawNamed());
     for (layout::LayoutRule &rule : more) {
       rules.push_back(std::move(rule));
       // A program may lack parameters, or dims that meet.
@@ -65,14 +78,28 @@ private:
     return rule;
   }
 
+  /// For one value, or for all with the same last letters.
+  layout::LayoutRule drawNamed() {
+    if (values.empty())
+      return drawRole();
+    const NamedValue &value = values[random() % values.size()];
+    layout::LayoutRule rule;
+    rule.values = value.name;
+    if (random() % 4 == 0)
+      rule.values = "*" + value.name.substr(value.name.size() - 1);
+    rule.dims = {value.dims[random() % value.dims.size()]};
+    if (random() % 4 != 0)
+      rule.axes = drawAxes();
+    return rule;
+  }
+
   /// Of a dim that no rule is for, over an axis that others may have.
   layout::LayoutRule drawExempt() {
     layout::LayoutRule rule;
     rule.axes = {axes[random() % axes.size()]};
     rule.dims = {dims.empty() ? "" : drawDim()};
     for (const layout::LayoutRule &other : rules)
-      if (other.role == layout::Role::Value &&
-          llvm::is_contained(other.axes, rule.axes.front()))
+      if (other.isOfDims() && llvm::is_contained(other.axes, rule.axes.front()))
         llvm::append_range(rule.unless, other.dims);
     if (rule.unless.empty() && !dims.empty())
       rule.unless.push_back(drawDim());
@@ -89,6 +116,7 @@ private:
 
   const std::string text, mesh;
   const std::vector<std::string> &dims;
+  const std::vector<NamedValue> &values;
   std::mt19937_64 &random;
   std::vector<layout::LayoutRule> rules;
   std::vector<std::string> axes;
@@ -104,11 +132,22 @@ meshc::test::Layout meshc::fuzz::drawLayout(const Tree &tree,
     return {mesh, ""};
   // A rule is refused where no tensor of the program has its dim.
   std::set<std::string> present;
+  std::vector<NamedValue> values;
   whole.module->walk([&](mlir::Operation *op) {
-    for (mlir::Type type : op->getResultTypes())
-      if (auto named = mlir::dyn_cast<nd::NamedTensorType>(type))
-        for (nd::DimAttr dim : named.getDims())
-          present.insert(dim.getName().str());
+    for (mlir::Value result : op->getResults()) {
+      auto named = mlir::dyn_cast<nd::NamedTensorType>(result.getType());
+      if (!named)
+        continue;
+      NamedValue value;
+      for (nd::DimAttr dim : named.getDims())
+        value.dims.push_back(dim.getName().str());
+      present.insert(value.dims.begin(), value.dims.end());
+      if (!hasName(op->getLoc()) || value.dims.empty() ||
+          mlir::isa<nd::BorderOpInterface>(op))
+        continue;
+      value.name = getValueName(op->getLoc());
+      values.push_back(std::move(value));
+    }
   });
   std::vector<std::string> names;
   for (const Dim &dim : tree.dims)
@@ -117,6 +156,7 @@ meshc::test::Layout meshc::fuzz::drawLayout(const Tree &tree,
   std::mt19937_64 random(seed);
   const meshc::test::Layout legal =
       meshc::test::drawLegalLayout(*whole.module, mesh, names, 2, random);
-  return random() % 2 == 0 ? legal
-                           : RuleDrawer(tree, legal, names, random).run();
+  return random() % 2 == 0
+             ? legal
+             : RuleDrawer(tree, legal, names, values, random).run();
 }

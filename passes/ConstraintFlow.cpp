@@ -1,0 +1,56 @@
+#include "passes/ConstraintFlow.h"
+
+#include "dialect/ProgramWalk.h"
+
+using namespace mlir;
+using namespace meshc;
+using namespace meshc::nd;
+
+bool meshc::isConstraint(Operation *op) {
+  auto reshard = dyn_cast_if_present<ReshardOp>(op);
+  return reshard && !reshard.getRole();
+}
+
+static bool isElementwise(Operation *op) {
+  return isa_and_present<ElementwiseOpInterface>(op) &&
+         op->getNumResults() == 1;
+}
+
+llvm::DenseMap<Operation *, Followed> meshc::findFollowers(ProgramOp program) {
+  llvm::DenseMap<Operation *, Followed> followers;
+  const SmallVector<Operation *> operations = getOperations(program);
+  auto getConstraint = [&](Operation *op) {
+    if (isConstraint(op))
+      return cast<ReshardOp>(op);
+    const Followed known = followers.lookup(op);
+    return known.isElementwise ? known.constraint : ReshardOp();
+  };
+  // What an operation leads to comes behind it.
+  for (Operation *op : llvm::reverse(operations)) {
+    if (!isa<PartitionOpInterface>(op) || op->getNumResults() != 1 ||
+        op->use_empty())
+      continue;
+    ReshardOp reached;
+    bool isOne = true;
+    for (Operation *user : op->getUsers()) {
+      ReshardOp next = getConstraint(user);
+      isOne &= next && (!reached || next == reached);
+      reached = next;
+    }
+    if (isOne)
+      followers[op] = {reached, isElementwise(op)};
+  }
+  for (Operation *op : operations) {
+    if (!isElementwise(op) || followers.contains(op))
+      continue;
+    for (Value operand : op->getOperands()) {
+      ReshardOp from = getConstraint(operand.getDefiningOp());
+      // An operand that is spread over more dimensions says nothing of these.
+      if (from && operand.getType() == op->getResult(0).getType()) {
+        followers[op] = {from, true};
+        break;
+      }
+    }
+  }
+  return followers;
+}
