@@ -124,7 +124,7 @@ LONG = {
 
 GROWTH = {"chain": chain, "trained chain": trained_chain, "fan-out": fan_out,
           "layers": layers, "recurrence": recurrence}
-SHORTER, LONGER = 3000, 12000
+SHORTER, LONGER = 2000, 8000
 
 # A product with a number is two operations. A trained chain has about three for each
 # statement, with its gradient.
