@@ -118,11 +118,11 @@ CauseBuilder::getReason(OpOperand &use, const layout::Sharding &had,
     return reason;
   }
   auto known = splits.find(reader);
-  if (known != splits.end() &&
-      known->second.source == IterationSplit::Source::Constraint &&
-      !known->second.constrained.empty()) {
-    reason.rule = "constraint on " + quote(known->second.constrained);
-    reason.isWritten = true;
+  if (known != splits.end() && known->second.constrained) {
+    reason.rule = "constraint on " + quote(*known->second.constrained);
+    // What costs less is the compiler's choice.
+    reason.isWritten =
+        known->second.source == IterationSplit::Source::Constraint;
     return reason;
   }
   if (known != splits.end() && known->second.conflict) {

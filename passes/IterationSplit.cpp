@@ -24,6 +24,14 @@ bool IterationSplit::uses(ArrayRef<layout::AxisRef> axes) const {
   });
 }
 
+/// Takes the axes off that are `taken`, or parts of the same.
+static void eraseAxes(layout::DimSplit &axes, ArrayRef<layout::AxisRef> taken) {
+  llvm::erase_if(axes, [&](layout::AxisRef axis) {
+    return llvm::any_of(
+        taken, [&](layout::AxisRef other) { return other.axis == axis.axis; });
+  });
+}
+
 namespace {
 
 /// An axis and the dimensions (by index) that claim it.
@@ -88,17 +96,13 @@ public:
   }
 
 private:
-  /// What a value lies as that a constraint is on, or that follows one; empty:
-  /// neither.
+  /// The name of what a constraint is on, if a value lies as that does.
   std::optional<std::string> findConstraint(Value value) const {
     Operation *maker = value.getDefiningOp();
     if (isConstraint(maker))
       return getValueName(value.getLoc());
     auto known = before.find(maker);
-    return known != before.end() &&
-                   known->second.source == IterationSplit::Source::Constraint
-               ? std::optional(known->second.constrained)
-               : std::nullopt;
+    return known != before.end() ? known->second.constrained : std::nullopt;
   }
 
   /// Splits the loops that dimensions of a tensor are as these, and has the
@@ -111,13 +115,8 @@ private:
         axes = wanted.dims[size_t(place)];
         continue;
       }
-      llvm::erase_if(axes, [&](layout::AxisRef axis) {
-        return llvm::any_of(wanted.dims, [&](const layout::DimSplit &other) {
-          return llvm::any_of(other, [&](layout::AxisRef taken) {
-            return taken.axis == axis.axis;
-          });
-        });
-      });
+      for (const layout::DimSplit &taken : wanted.dims)
+        eraseAxes(axes, taken);
     }
   }
 
@@ -157,7 +156,6 @@ private:
     if (us > chosenUs ||
         (us == chosenUs && countParts(split) < countParts(chosen)))
       return;
-    split.source = IterationSplit::Source::Constraint;
     split.constrained = getValueName(wanted.getLoc());
     chosen = std::move(split);
   }
@@ -193,7 +191,6 @@ private:
         split = settle(split, contested);
       if (!isa<ReduceOp>(*op) && getCostUs(split) >= getCostUs(chosen))
         continue;
-      split.source = IterationSplit::Source::Constraint;
       split.constrained = *constrained;
       chosen = std::move(split);
     }
@@ -231,11 +228,7 @@ private:
     if (op->getNumOperands() < 2)
       return;
     for (layout::DimSplit &axes : split.splits)
-      llvm::erase_if(axes, [&](layout::AxisRef axis) {
-        return llvm::any_of(added.axes, [&](layout::AxisRef other) {
-          return other.axis == axis.axis;
-        });
-      });
+      eraseAxes(axes, added.axes);
   }
 
   using Source = IterationSplit::Source;

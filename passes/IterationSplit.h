@@ -39,11 +39,13 @@ struct IterationSplit {
     Table,
     Variables,  ///< it belongs to an update, or adds up gradients
     Parameter,  ///< it takes a part of a parameter, or rounds it
-    Constraint, ///< it computes what a constraint is on, or from that
+    Constraint, ///< it computes element by element what a constraint is on,
+                ///< or from that
   };
   Source source = Source::Table;
-  /// What the constraint is on, as plans call it; empty: there is none.
-  std::string constrained;
+  /// What a constraint is on, as plans call it, if it is split as that lies:
+  /// because that is asked for (Source::Constraint), or costs less.
+  std::optional<std::string> constrained;
   /// With which terms its one result leaves it, if its reader takes them along.
   Terms terms;
 

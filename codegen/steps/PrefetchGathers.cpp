@@ -31,8 +31,6 @@ private:
   void findLayers();
   /// Whether nothing but variables is needed for `value`.
   bool isOfVariables(Value value);
-  /// The last step that a step has to stay behind; null: none.
-  Operation *findLimit(Operation *step);
   void moveBefore(Operation *step, Operation *place);
 
   Block &block;
@@ -77,7 +75,8 @@ void Prefetch::findLayers() {
   std::optional<size_t> before;
   bool isBetween = false; // the step before was in no iteration or call
   for (StepOpInterface step : stepList) {
-    if (computesNothing(step) || isOfVariables(step->getResult(0)))
+    if (computesNothing(step) || step->getNumResults() == 0 ||
+        isOfVariables(step->getResult(0)))
       continue;
     const nd::ScopeAttr scope = getLayerOf(step);
     size_t layer = firstOf.size();
@@ -112,21 +111,6 @@ bool Prefetch::isOfVariables(Value value) {
   return ofVariables[value] = is;
 }
 
-Operation *Prefetch::findLimit(Operation *step) {
-  Operation *limit = nullptr;
-  for (Value operand : step->getOperands()) {
-    Operation *maker = operand.getDefiningOp();
-    if (!maker || isa<spmd::ReadOp, spmd::InputOp>(maker) ||
-        maker->getBlock() != &block)
-      continue;
-    if (isOfVariables(operand))
-      maker = findLimit(maker);
-    if (maker && (!limit || limit->isBeforeInBlock(maker)))
-      limit = maker;
-  }
-  return limit;
-}
-
 void Prefetch::moveBefore(Operation *step, Operation *place) {
   if (step->isBeforeInBlock(place))
     return;
@@ -136,16 +120,16 @@ void Prefetch::moveBefore(Operation *step, Operation *place) {
   step->moveBefore(place);
 }
 
-/// Whether the step gives each device more than it brings in.
+/// Whether the step is one collective that gives each device more than it
+/// brings in.
 static bool gathers(StepOpInterface step) {
+  auto getSize = [](Type type) {
+    return getBytes(cast<RankedTensorType>(type));
+  };
   return isa<steps::TransferOp>(step.getOperation()) &&
-         llvm::all_of(
-             llvm::zip_equal(step->getOperandTypes(), step->getResultTypes()),
-             [](auto types) {
-               auto [before, after] = types;
-               return getBytes(cast<RankedTensorType>(before)) <
-                      getBytes(cast<RankedTensorType>(after));
-             });
+         step->getNumResults() == 1 &&
+         getSize(step->getOperand(0).getType()) <
+             getSize(step->getResult(0).getType());
 }
 
 void Prefetch::run(size_t layers) {
@@ -160,12 +144,15 @@ void Prefetch::run(size_t layers) {
     if (!layer)
       continue;
     Operation *place = firstOf[*layer - std::min(*layer, layers)];
-    Operation *limit = findLimit(step);
-    // What the layer itself makes is not there before.
-    if (limit && !limit->isBeforeInBlock(firstOf[*layer]))
-      continue;
-    if (limit && !limit->isBeforeInBlock(place))
-      place = limit->getNextNode();
+    const Value sent = step->getOperand(0);
+    if (Operation *maker = sent.getDefiningOp();
+        maker && maker->getBlock() == &block && !isOfVariables(sent)) {
+      // What the layer itself makes is not there before.
+      if (!maker->isBeforeInBlock(firstOf[*layer]))
+        continue;
+      if (!maker->isBeforeInBlock(place))
+        place = maker->getNextNode();
+    }
     moveBefore(step, place);
   }
 }

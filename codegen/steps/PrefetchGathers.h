@@ -14,6 +14,10 @@ namespace meshc::codegen {
 /// gather sends moves along if it is made of nothing but variables, and a
 /// gather stays behind what is not. With 0 layers everything stays where it is
 /// read.
+/// In a loop that is not written out nothing is sent for the next iteration.
+///
+/// Needs transfers of one collective each, and what is read of variables in
+/// front of all steps (formSteps).
 void prefetchGathers(steps::ProgramOp program, int64_t layers);
 
 } // namespace meshc::codegen
