@@ -229,8 +229,7 @@ private:
         known != parameters.end())
       error.notes.push_back(fmt::format(
           "parameter \"{0}\" lies by its dimensions and by rules for params; "
-          "one "
-          "use of it has a name of its own by let, as in let used = {0}",
+          "one use of it has a name of its own by let, as in let used = {0}",
           (*known).getSymName().str()));
     else if (std::ranges::any_of(names, fits) ||
              std::ranges::any_of(getKeys(state.inputs), fits))

@@ -142,7 +142,7 @@ struct BuilderState {
     std::vector<int64_t> sizes;
     Where where;
   };
-  std::vector<NamedShape> namedShapes; ///< once each
+  std::vector<NamedShape> namedShapes;
   /// `value`, which is to be called so, as rules for the name have it lie.
   Tensor place(Tensor value, nd::OriginAttr origin, const Where &where);
 

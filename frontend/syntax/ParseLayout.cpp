@@ -31,12 +31,15 @@ bool Parser::parseRole(ast::LayoutRule &rule) {
   const Token word = peek();
   if (word.kind == TokenKind::String) {
     const std::string_view quoted = getText(word);
-    // An unterminated string is an empty token: already reported.
-    rule.values =
-        ast::Name{quoted.empty() ? quoted : quoted.substr(1, quoted.size() - 2),
-                  getSpan(word)};
     position += 2;
-    return true;
+    if (quoted.empty()) // it does not end, which was reported
+      return false;
+    rule.values = ast::Name{quoted.substr(1, quoted.size() - 2), getSpan(word)};
+    if (!rule.values->text.empty())
+      return true;
+    report(Code::ExpectedToken, rule.values->span,
+           "expected the name of values, found an empty one");
+    return false;
   }
   rule.role = ast::Name{getText(word), getSpan(word)};
   position += 2;

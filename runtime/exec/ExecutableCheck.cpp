@@ -269,6 +269,9 @@ bool ExecutableChecker::checkRules() {
       dims.insert(dims.end(), names->begin(), names->end());
     if (!rule->role.empty() && rules.back().role == layout::Role::Value)
       return fail(fmt::format("is for '{}'", rule->role));
+    if (!rule->role.empty() && !rule->values.empty())
+      return fail(fmt::format("is for '{}' and for values called '{}'",
+                              rule->role, rule->values));
     if (rule->span && !checkSpan(*rule->span))
       return false;
   }

@@ -84,6 +84,8 @@ std::vector<Case> cases::getLayoutCases() {
        "layout { batch -> data <<\"h\": in -> data>> }\n" +
            model("  let h = x * 2\n  output o = sum(h)"),
        "\"batch\" and \"in\" of one tensor", "\"h\": batch -> ()"},
+      {Code::ExpectedToken, layout("<<\"\">>: in -> data"),
+       "expected the name of values", ""},
       {Code::ExpectedToken, layout("\"h\": <<*>> -> data"), "behind a role",
        "params: * -> data"},
       // Exceptions.
