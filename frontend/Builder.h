@@ -465,11 +465,6 @@ public:
   /// The sum that a linear access takes, over its loops, as integers.
   Tensor position(const ViewAccess &access, ElementType type,
                   const Where &where = MESHC_HERE);
-  /// Lays this one value out by `rules` where they name its dimensions, and by
-  /// the table elsewhere. A rule without axes keeps the dimension whole.
-  Tensor constrain(Tensor x, const std::vector<RuleSpec> &rules,
-                   const Where &where = MESHC_HERE);
-
   // Loops over a dimension (language: `for t in time`).
   /// A value under the name that a loop carries, stacks or sums it by, and
   /// where the program says what it is.

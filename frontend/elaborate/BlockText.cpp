@@ -54,8 +54,6 @@ public:
           });
     case ExprKind::Index:
       return in(static_cast<const ast::IndexExpr &>(expr));
-    case ExprKind::Constrain:
-      return in(*static_cast<const ast::ConstrainExpr &>(expr).operand);
     }
     __builtin_unreachable();
   }

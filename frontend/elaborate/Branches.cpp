@@ -102,7 +102,6 @@ bool Elaborator::isKnown(const ast::Expr &expr) {
   }
   case ExprKind::String:
   case ExprKind::Tuple:
-  case ExprKind::Constrain:
   case ExprKind::Index:
     return false;
   }

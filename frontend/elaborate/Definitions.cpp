@@ -295,16 +295,11 @@ bool Elaborator::isAxisOfOption(const ast::Name &name) const {
       [&](const ast::Definition &axis) { return axis.name.text == name.text; });
 }
 
-bool Elaborator::checkAxes(const ast::LayoutRule &rule, bool isConstraint) {
-  if (!trees.mesh ||
-      std::all_of(rule.axes.begin(), rule.axes.end(),
-                  [&](const ast::Name &axis) { return isAxisOfOption(axis); }))
-    return true;
-  // A constraint of a function is met once for each call.
-  if (std::none_of(lacking.begin(), lacking.end(),
-                   [&](const Lacking &other) { return other.rule == &rule; }))
-    lacking.push_back({&rule, isConstraint});
-  return false;
+void Elaborator::checkAxes(const ast::LayoutRule &rule) {
+  if (trees.mesh && !std::ranges::all_of(rule.axes, [&](const ast::Name &axis) {
+        return isAxisOfOption(axis);
+      }))
+    lacking.push_back(&rule);
 }
 
 /// Says which axes of the option are likely those that it lacks: of each that
@@ -338,14 +333,14 @@ void Elaborator::reportLackingAxes() {
   if (lacking.empty())
     return;
   std::vector<std::string_view> missing;
-  for (const Lacking &each : lacking)
-    for (const ast::Name &axis : each.rule->axes)
+  for (const ast::LayoutRule *rule : lacking)
+    for (const ast::Name &axis : rule->axes)
       if (!isAxisOfOption(axis) &&
           std::find(missing.begin(), missing.end(), axis.text) == missing.end())
         missing.push_back(axis.text);
   bool isOne = missing.size() == 1;
   // An empty mesh has no text to point at.
-  Span span = trees.mesh->empty() ? lacking.front().rule->span
+  Span span = trees.mesh->empty() ? lacking.front()->span
                                   : join(trees.mesh->front().name.span,
                                          trees.mesh->back().value->span);
   Diagnostic &reported = error(
@@ -355,21 +350,8 @@ void Elaborator::reportLackingAxes() {
                   isOne ? "axis" : "axes", fmt::join(missing, "\" and \"")));
   if (adviseAxes(reported, missing))
     return;
-  bool hasConstraint = false;
-  for (const Lacking &each : lacking) {
-    hasConstraint |= each.isConstraint;
-    reported.alsoAt(each.rule->span,
-                    each.isConstraint ? "by this constraint" : "by this rule");
-  }
-  if (hasConstraint) {
-    // No option takes a constraint back. An axis of one device splits nothing.
-    std::string own =
-        trees.mesh->empty() ? "" : fmt::format("{},", sources.getText(span));
-    reported.help(fmt::format("keep the {}, of one device{}: --mesh {}{}=1",
-                              isOne ? "axis" : "axes", isOne ? "" : " each",
-                              own, fmt::join(missing, "=1,")));
-    return;
-  }
+  for (const ast::LayoutRule *rule : lacking)
+    reported.alsoAt(rule->span, "by this rule");
   reported.help(
       fmt::format("give another layout too: --layout {}", getLayoutOfOption()));
 }
@@ -419,7 +401,7 @@ void Elaborator::buildLayout() {
     layoutRules = &*trees.layout;
   else if (layoutRules)
     for (const ast::LayoutRule &rule : *layoutRules)
-      checkAxes(rule, /*isConstraint=*/false);
+      checkAxes(rule);
   // What the mesh of the command line lacks is told after the model.
   if (!layoutRules || !lacking.empty())
     return;

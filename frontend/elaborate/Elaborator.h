@@ -108,12 +108,6 @@ private:
   /// The arguments of a call by parameter; null where none is given.
   using Arguments = std::vector<const ast::Argument *>;
   struct Builtin;
-  /// A rule of the layout or of a constraint with an axis that the mesh of the
-  /// command line lacks.
-  struct Lacking {
-    const ast::LayoutRule *rule;
-    bool isConstraint;
-  };
   /// An expression that an operation was applied to, for messages.
   struct Operand {
     Span span;
@@ -150,8 +144,8 @@ private:
   void buildMesh();
   bool isAxisOfOption(const ast::Name &name) const;
   /// Notes a rule of the spec with axes that the mesh of the command line
-  /// lacks; true if it has them all.
-  bool checkAxes(const ast::LayoutRule &rule, bool isConstraint);
+  /// lacks.
+  void checkAxes(const ast::LayoutRule &rule);
   /// Reports the rules noted. They lack together what the command line lacks:
   /// one error, and the option that mends it.
   void reportLackingAxes();
@@ -342,7 +336,6 @@ private:
   Value evaluateName(const ast::NameExpr &expr);
   Value evaluateUnary(const ast::UnaryExpr &expr);
   Value evaluateChain(const ast::ChainExpr &expr);
-  Value evaluateConstrain(const ast::ConstrainExpr &expr);
 
   // Elements by position (Index.cpp).
   struct Index;
@@ -522,7 +515,8 @@ private:
 
   bool hasMesh = false; ///< false after an error in it
   const std::vector<ast::LayoutRule> *layoutRules = nullptr;
-  std::vector<Lacking> lacking;
+  /// Rules of the spec with axes that the mesh of the command line lacks.
+  std::vector<const ast::LayoutRule *> lacking;
   Frame *frame = nullptr;
   /// Of the parameter whose initial value is evaluated: what a draw in it has
   /// that says nothing else.

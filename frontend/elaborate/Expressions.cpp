@@ -90,8 +90,6 @@ Value Elaborator::evaluateKind(const ast::Expr &expr) {
       reportSeveral(call, values->size());
     return Poison();
   }
-  case ExprKind::Constrain:
-    return evaluateConstrain(static_cast<const ast::ConstrainExpr &>(expr));
   case ExprKind::Index:
     return evaluateIndex(static_cast<const ast::IndexExpr &>(expr));
   }
@@ -414,37 +412,4 @@ Tensor Elaborator::applyToTensors(Operator op, Tensor lhs, Tensor rhs,
     break; // comparisons above; % is refused before; not and - are unary
   }
   __builtin_unreachable();
-}
-
-Value Elaborator::evaluateConstrain(const ast::ConstrainExpr &expr) {
-  Tensor operand = evaluateTensor(*expr.operand, "what \"@\" lays out");
-  if (!operand || !hasMesh)
-    return orPoison(operand);
-  std::vector<RuleSpec> rules;
-  bool hasAxes = true;
-  for (const ast::LayoutRule &rule : expr.rules) {
-    hasAxes &= checkAxes(rule, /*isConstraint=*/true);
-    RuleSpec spec = getRule(rule);
-    spec.rule.dims.clear();
-    spec.dimWheres.clear();
-    for (const ast::Name &name : rule.dims) {
-      std::optional<Dims> dims = lookUpDims(name.text, name.span);
-      if (!dims)
-        return Poison();
-      if (dims->size() != 1) {
-        error(Code::WrongKind, name.span,
-              fmt::format("expected one dimension, found {}", dims->size()));
-        return Poison();
-      }
-      // A function's parameter may stand for it.
-      spec.rule.dims.push_back(dims->front().name);
-      spec.dimWheres.push_back(getWhere(name.span));
-    }
-    rules.push_back(std::move(spec));
-  }
-  // The value is the same without its layout: what follows is checked too.
-  if (!hasAxes)
-    return operand;
-  return orPoison(
-      checked(builder.constrain(operand, rules, getWhere(expr.span))));
 }

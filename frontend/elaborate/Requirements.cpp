@@ -173,7 +173,6 @@ void collectNames(const ast::Expr &expr, std::vector<std::string_view> &names) {
   case ExprKind::Integer:
   case ExprKind::Float:
   case ExprKind::String:
-  case ExprKind::Constrain:
   case ExprKind::Index:
     return; // of these no truth is made
   }

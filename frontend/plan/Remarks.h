@@ -15,8 +15,8 @@ namespace meshc::plan {
 ///   Resharding   a collective that the compiler inserted to move what is
 ///                complete to other devices, because an operation could not
 ///                take it as it lies. Sums over split dimensions, positions
-///                around a device's own and what the model asks for by "@" are
-///                none: they are what the layout means.
+///                around a device's own and what a rule for a role or a value
+///                asks for are none: they are what the layout means.
 ///   LibraryCopy  a copy of what no library takes as it lies, or a padded form
 ///   StoredView   a view, which repeats or reorders elements, that is in memory
 ///                as a whole

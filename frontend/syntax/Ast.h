@@ -33,7 +33,6 @@ enum class ExprKind : uint8_t {
   Unary,
   Chain,
   Call,
-  Constrain,
   Index,
 };
 
@@ -152,15 +151,6 @@ struct LayoutRule {
   std::vector<Name> axes;
   std::vector<Name> unless;
   Span span, dimsSpan;
-};
-
-/// operand @ [dim -> axis, ...]
-struct ConstrainExpr : Expr {
-  ExprPtr operand;
-  std::vector<LayoutRule> rules;
-
-  ConstrainExpr(Span span, ExprPtr operand)
-      : Expr(ExprKind::Constrain, span), operand(std::move(operand)) {}
 };
 
 /// dim = position, or (dim, dim) = position for dims that go in step.

@@ -171,11 +171,6 @@ std::string Printer::print(const Expr &expr) {
         call.variables ? call.variables->text : "", call.scope ? " as " : "",
         call.scope ? call.scope->text : "");
   }
-  case ExprKind::Constrain: {
-    const auto &constrain = static_cast<const ConstrainExpr &>(expr);
-    return fmt::format("{} @ [{}]", print(*constrain.operand, PostfixLevel),
-                       printList(constrain.rules));
-  }
   case ExprKind::Index: {
     const auto &index = static_cast<const IndexExpr &>(expr);
     return fmt::format("{}[{}{}{}]", print(*index.operand, PostfixLevel),

@@ -18,7 +18,7 @@ struct BinaryOperator {
 };
 
 /// From weakest to strongest; "not" stands before level 2, unary minus after
-/// level 4, "^" and "@" bind strongest.
+/// level 4, "^" binds strongest.
 constexpr int comparisonLevel = 2;
 constexpr int strongestLevel = 4;
 constexpr BinaryOperator binaryOperators[] = {
@@ -135,25 +135,22 @@ ast::ExprPtr Parser::parsePostfix() {
   ast::ExprPtr expr = parsePrimary();
   // Each index is an operand of the next: a chain of them is a tree as deep.
   int numIndices = 0;
-  while (expr && (is(TokenKind::At) || is(TokenKind::LeftBracket))) {
-    if (is(TokenKind::LeftBracket)) {
-      if (nesting + ++numIndices > Limits::nesting) {
-        report(Code::NestingTooDeep,
-               fmt::format("expression nested more than {} deep",
-                           Limits::nesting));
-        return nullptr;
-      }
-      expr = parseIndex(std::move(expr));
-      continue;
-    }
-    expr = parseConstraint(std::move(expr));
-    if (expr && is(TokenKind::At)) {
-      report(Code::ExpectedToken, "a value has one \"@\" constraint at most")
-          .help("write all rules in one pair of brackets");
+  while (expr && is(TokenKind::LeftBracket)) {
+    if (nesting + ++numIndices > Limits::nesting) {
+      report(
+          Code::NestingTooDeep,
+          fmt::format("expression nested more than {} deep", Limits::nesting));
       return nullptr;
     }
+    expr = parseIndex(std::move(expr));
   }
-  return expr;
+  if (!expr || !is(TokenKind::At))
+    return expr;
+  report(Code::ExpectedToken, "\"@\" is no operator")
+      .note("how one value is split is a rule of the layout for its name: "
+            "\"h\": dim -> axis")
+      .help("a product is einsum(a, b -> dims), summed over all other dims");
+  return nullptr;
 }
 
 ast::ExprPtr Parser::parsePrimary() {
@@ -290,33 +287,6 @@ std::optional<ast::Argument> Parser::parseArgument() {
     }
   }
   return argument;
-}
-
-ast::ExprPtr Parser::parseConstraint(ast::ExprPtr operand) {
-  uint32_t begin = operand->span.begin;
-  auto constrained = std::make_unique<ast::ConstrainExpr>(
-      Span{source, begin, begin}, std::move(operand));
-  ++position;
-  if (!is(TokenKind::LeftBracket)) {
-    report(Code::ExpectedToken,
-           fmt::format("expected \"[\" after \"@\", found {}", describeToken()))
-        .note("\"@\" gives a value a layout of its own: x @ [dim -> axis]")
-        .help("a product is einsum(a, b -> dims), summed over all other dims");
-    return nullptr;
-  }
-  ++position;
-  if (!is(TokenKind::RightBracket)) {
-    do {
-      std::optional<ast::LayoutRule> rule = parseRule(/*isOfTable=*/false);
-      if (!rule)
-        return nullptr;
-      constrained->rules.push_back(std::move(*rule));
-    } while (accept(TokenKind::Comma));
-  }
-  if (!expect(TokenKind::RightBracket, "the rules"))
-    return nullptr;
-  constrained->span = getSpanFrom(begin);
-  return constrained;
 }
 
 /// [dim = position, (dim, dim) = position else value]

@@ -139,7 +139,7 @@ void Parser::parseLayout(ast::File &file) {
   ast::Layout layout{getSpan(peek()), {}};
   ++position;
   parseBraces("\"layout\"", Entries::Names, [&] {
-    std::optional<ast::LayoutRule> rule = parseRule(/*isOfTable=*/true);
+    std::optional<ast::LayoutRule> rule = parseRule();
     if (!rule)
       return false;
     layout.rules.push_back(std::move(*rule));

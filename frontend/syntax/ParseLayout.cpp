@@ -57,15 +57,14 @@ bool Parser::parseRole(ast::LayoutRule &rule) {
   return false;
 }
 
-/// [role:] dims -> axes [unless dims]; of values by name, and in constraints,
-/// dim -> () for a dimension that is to stay whole.
-std::optional<ast::LayoutRule> Parser::parseRule(bool isOfTable) {
+/// [role:] dims -> axes [unless dims]; dim -> () for one that is to stay whole.
+std::optional<ast::LayoutRule> Parser::parseRule() {
   ast::LayoutRule rule;
   const uint32_t begin = getSpan(peek()).begin;
-  if (isOfTable && peek(1).kind == TokenKind::Colon && !parseRole(rule))
+  if (peek(1).kind == TokenKind::Colon && !parseRole(rule))
     return std::nullopt;
   const uint32_t beginOfDims = getSpan(peek()).begin;
-  if (isOfTable && is(TokenKind::Star) && !rule.role) {
+  if (is(TokenKind::Star) && !rule.role) {
     report(Code::ExpectedToken, "\"*\" stands behind a role")
         .help("write params: * -> data");
     return std::nullopt;
@@ -78,7 +77,7 @@ std::optional<ast::LayoutRule> Parser::parseRule(bool isOfTable) {
       !parseNames(rule.axes, "a mesh axis", /*mayBeNone=*/true))
     return std::nullopt;
   // A dim may be called so.
-  if (isOfTable && is(TokenKind::Name) && getText(peek()) == "unless" &&
+  if (is(TokenKind::Name) && getText(peek()) == "unless" &&
       peek(1).kind != TokenKind::Arrow) {
     ++position;
     if (!parseNames(rule.unless, "a dimension"))
@@ -98,7 +97,7 @@ std::vector<ast::LayoutRule> Parser::parseLayoutOption() {
   });
   do {
     std::optional<ast::LayoutRule> rule =
-        isShort ? parseShortRule() : parseRule(/*isOfTable=*/true);
+        isShort ? parseShortRule() : parseRule();
     if (!rule)
       return rules;
     rules.push_back(std::move(*rule));

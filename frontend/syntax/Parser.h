@@ -70,11 +70,9 @@ private:
   ast::ExprPtr parseCall(ast::Name callee);
   std::optional<ast::Argument> parseArgument();
   ast::ExprPtr parseNumber();
-  ast::ExprPtr parseConstraint(ast::ExprPtr operand);
   ast::ExprPtr parseIndex(ast::ExprPtr operand);
   std::optional<ast::IndexPart> parseIndexPart();
-  /// Of the table, or of a constraint, which has neither roles nor `unless`.
-  std::optional<ast::LayoutRule> parseRule(bool isOfTable);
+  std::optional<ast::LayoutRule> parseRule();
   std::optional<ast::LayoutRule> parseShortRule();
   bool parseRole(ast::LayoutRule &rule);
   bool parseNames(std::vector<ast::Name> &names, std::string_view what,

@@ -28,7 +28,7 @@ OPERATIONS = {
     "gather": ("gather(a, i, over = q)", "gather"),
     "broadcast": ("broadcast(a, z)", "broadcast"),
     "rename": ("rename(a, q -> r)", "rename"),
-    "@": ("a @ [p -> m]", "reshard"),
+    "let": ("a", "reshard"),  # with a rule of the layout for its name
     **{name: (f"{name}(a)", name) for name in (
         "exp", "log", "sqrt", "rsqrt", "tanh", "erf", "erf_inv", "logistic", "sin",
         "cos", "abs", "sign", "stop_gradient")},
@@ -55,6 +55,7 @@ RULES = {
 }
 
 SPEC = """mesh m = 2
+layout {{ {rule} }}
 dim p = 2
 dim q = 3
 dim r = q
@@ -138,7 +139,8 @@ def check(lowering, name, is_read_wide, operands, result):
     for first, second in itertools.product(kinds, kinds if uses_b else ["input"]):
         values = [kinds[first], kinds[second]]
         a, b = (value.replace("wide", function) for value, _ in values)
-        spec = SPEC.format(a=a, b=b, operation=operation, reader=reader)
+        spec = SPEC.format(a=a, b=b, operation=operation, reader=reader,
+                           rule='"result": p -> m' if name == "let" else "")
         found, given = lowering.lower(spec, mnemonic)
         wide = [is_wide for _, is_wide in values[:2 if uses_b else 1]]
         where = f"{name} of {first}" + (f" and {second}" if uses_b else "")

@@ -417,12 +417,16 @@ TEST(Elaborate, DefaultsMayUseOtherParameters) {
   EXPECT_THAT(factors, ElementsAre(4, 9, 5));
 }
 
-TEST(Elaborate, ConstraintsOverrideTheTable) {
-  SpecRun run(head + "layout { batch -> data }\n"
+TEST(Elaborate, RulesOfValuesReplaceThoseOfDims) {
+  SpecRun run(head + "layout {\n"
+                     "  batch -> data\n"
+                     "  \"a\": in -> model\n"
+                     "  \"b\": batch -> (model, data)\n"
+                     "  \"c\": batch -> ()\n}\n"
                      "model m(x: f32[batch, in]) {\n"
-                     "  let a = x @ [in -> model]\n"
-                     "  let b = x @ [batch -> (model, data)]\n"
-                     "  let c = x @ [batch -> ()]\n"
+                     "  let a = x\n"
+                     "  let b = x\n"
+                     "  let c = x\n"
                      "  output o = a + b + c\n}\n");
   ASSERT_TRUE(run.module) << run.getText();
   std::vector<std::string> types;

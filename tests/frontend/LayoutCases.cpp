@@ -18,9 +18,6 @@ std::vector<Case> cases::getLayoutCases() {
        "\"data\" twice", ""},
       {Code::SharedAxis, layout("batch -> data <<in -> data>>"),
        "\"batch\" and \"in\"", "another axis"},
-      {Code::SharedAxis,
-       "layout { batch -> data }\n" + value("x @ [in -> <<data>>]"),
-       "\"batch\" and \"in\"", ""},
       // Lists of dims.
       {Code::RuleUnknownDim, layout("(batch, <<bach>>) -> data"), "\"bach\"",
        "did you mean \"batch\""},

@@ -174,45 +174,41 @@ TEST(Overrides, WhatAMeshLacksIsOneErrorForAllRules) {
   EXPECT_THAT(left.getText(), HasSubstr("--layout batch=data,out=extra\n"));
 }
 
-TEST(Overrides, WhatAMeshLacksIsOneErrorForConstraintsToo) {
-  // A constraint in a function that is called twice, another in the model, and
-  // a rule of the layout.
-  std::string constrained = R"(dim b = 6
+TEST(Overrides, WhatAMeshLacksIsOneErrorForRulesOfValuesToo) {
+  const std::string placed = R"(dim b = 6
 dim w = 4
 mesh data = 2, model = 2
-layout { b -> data }
-fn pin(x) { return x @ [w -> model] }
+layout { b -> data  "pinned*": w -> model }
 model net(x: f32[b, w]) {
-  let h = pin(x) + pin(x * 2.0)
-  output y = h @ [b -> (data, model)]
+  let pinned = x * 2.0
+  output y = pinned
 }
 )";
   SpecOptions options{"test.mesh"};
   options.mesh = "rows=3";
-  SpecRun run(constrained, options);
+  SpecRun run(placed, options);
   EXPECT_EQ(getOnlyCode(run), Code::UnknownAxis);
   std::string text = run.getText();
   EXPECT_THAT(text, HasSubstr("--mesh:1:1: error[MC0601]: the mesh of the "
                               "command line has no axes \"data\" and "
                               "\"model\", over which the spec splits"));
   EXPECT_THAT(text, HasSubstr("--> test.mesh:4:10\n"));
+  EXPECT_THAT(text, HasSubstr("--> test.mesh:4:21\n"));
   EXPECT_THAT(text, HasSubstr("by this rule"));
-  EXPECT_THAT(text, HasSubstr("--> test.mesh:5:25\n"));
-  EXPECT_THAT(text, HasSubstr("--> test.mesh:8:19\n"));
-  EXPECT_THAT(text, HasSubstr("= help: keep the axes, of one device each: "
-                              "--mesh rows=3,data=1,model=1\n"));
-  options.mesh = "rows=3,data=1,model=1";
-  SpecRun advised(constrained, options);
-  EXPECT_TRUE(advised.module) << advised.getText();
-  // Another layout leaves the constraints.
-  options.mesh = "";
+  EXPECT_THAT(text,
+              HasSubstr("= help: give another layout too: --layout ''\n"));
+  // Another layout replaces the rules of values too.
   options.layout = "";
-  SpecRun none(constrained, options);
-  EXPECT_EQ(getOnlyCode(none), Code::UnknownAxis);
-  EXPECT_THAT(none.getText(), HasSubstr("--mesh model=1,data=1\n"));
+  SpecRun advised(placed, options);
+  EXPECT_TRUE(advised.module) << advised.getText();
+  // What is left of the layout keeps them.
+  options.mesh = "model=2";
+  options.layout = std::nullopt;
+  EXPECT_THAT(SpecRun(placed, options).getText(),
+              HasSubstr("--layout '\"pinned*\": w -> model'\n"));
   // Without the option it is the spec that names an axis wrongly.
-  std::string wrong = constrained;
-  wrong.replace(wrong.find("[w -> model]"), 12, "[w -> modle]");
+  std::string wrong = placed;
+  wrong.replace(wrong.find("w -> model"), 10, "w -> modle");
   SpecRun misspelled(wrong, SpecOptions{"test.mesh"});
   EXPECT_THAT(misspelled.getText(),
               HasSubstr("error[MC0601]: the mesh has no axis \"modle\""));

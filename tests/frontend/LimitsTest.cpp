@@ -49,7 +49,6 @@ TEST(Limits, NestingTenThousandDeep) {
   expectCode(model("x" + repeat("[n = 0]", depth)), Code::NestingTooDeep);
   expectCode(model(repeat("x[n = ", depth) + "0" + repeat("]", depth)),
              Code::NestingTooDeep);
-  expectCode(model("x " + repeat("@ [n -> ", depth)), Code::ExpectedToken);
   expectCode(repeat("model m(x: f32) { ", depth), Code::ExpectedItem);
   expectCode("model m(x: f32) { " + repeat("{ ", depth) + repeat("} ", depth) +
                  "}",

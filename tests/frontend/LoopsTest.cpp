@@ -147,7 +147,7 @@ TEST(Loops, ASliceOfWhatHasNoNameGetsOne) {
 }
 
 /// The sharding of each reshard, by the value that it is of.
-std::vector<std::string> getConstraints(SpecRun &run) {
+std::vector<std::string> getPlaced(SpecRun &run) {
   std::vector<std::string> types;
   run.module->walk([&](nd::ReshardOp op) {
     types.push_back(nd::toString(
@@ -156,55 +156,64 @@ std::vector<std::string> getConstraints(SpecRun &run) {
   return types;
 }
 
-const std::string meshHead = "mesh a = 2, b = 3\n";
+/// With rules for values by their names, in loops or not.
+std::string placedSpec(const std::string &rules, const std::string &body) {
+  return "mesh a = 2, b = 3\nlayout { " + rules + " }\n" + loopSpec(body);
+}
+
+const std::string wideRule = R"( "*wide_*": wide -> b )";
+const std::string batchRule = R"( "*batch_*": batch -> a )";
 
 TEST(Loops, WhatIsCarriedKeepsItsSharding) {
-  SpecRun before(meshHead + loopSpec(R"(
-  let h = x @ [wide -> b]
+  SpecRun before(placedSpec(wideRule, R"(
+  let wide_h = x
+  let h = wide_h
   for t in time { h = tanh(h) }
   output h = h)"));
   ASSERT_TRUE(before.module) << before.getText();
-  EXPECT_THAT(getConstraints(before),
+  EXPECT_THAT(getPlaced(before),
               ElementsAre("sharding<\"wide\"@b>", "sharding<\"wide\"@b>"));
-  SpecRun inside(meshHead + loopSpec(R"(
+  SpecRun inside(placedSpec(batchRule, R"(
   let h = x
-  for t in time { h = tanh(h) @ [batch -> a] }
+  for t in time { let batch_h = tanh(h)  h = batch_h }
   output h = h)"));
   ASSERT_TRUE(inside.module) << inside.getText();
-  EXPECT_THAT(getConstraints(inside),
+  EXPECT_THAT(getPlaced(inside),
               ElementsAre("sharding<\"batch\"@a>", "sharding<\"batch\"@a>"));
   // The block's own, then what it is carried with; and two loops.
-  SpecRun both(meshHead + loopSpec(R"(
-  let h = x @ [wide -> b]
+  SpecRun both(placedSpec(wideRule + batchRule, R"(
+  let wide_h = x
+  let h = wide_h
   for l in layers {
-    for t in time { h = tanh(h) @ [batch -> a] }
+    for t in time { let batch_h = tanh(h)  h = batch_h }
   }
   output h = h)"));
   ASSERT_TRUE(both.module) << both.getText();
-  EXPECT_THAT(getConstraints(both),
+  EXPECT_THAT(getPlaced(both),
               ElementsAre("sharding<\"wide\"@b>", "sharding<\"batch\"@a>",
                           "sharding<\"wide\"@b>"));
-  SpecRun nested(meshHead + loopSpec(R"(
+  SpecRun nested(placedSpec(batchRule, R"(
   let h = x
   for l in layers {
-    for t in time { h = tanh(h) @ [batch -> a] }
+    for t in time { let batch_h = tanh(h)  h = batch_h }
   }
   output h = h)"));
   ASSERT_TRUE(nested.module) << nested.getText();
 }
 
-TEST(Loops, ConstraintsReachWhatLoopsInsideCarry) {
-  SpecRun behind(meshHead + loopSpec(R"(
+TEST(Loops, RulesOfValuesReachWhatLoopsInsideCarry) {
+  SpecRun behind(placedSpec(batchRule, R"(
   let h = x
   for l in layers {
     for t in time { h = tanh(h) }
     for t in time { h = h * 0.5 }
-    h = h @ [batch -> a]
+    let batch_h = h
+    h = batch_h
   }
   output h = h)"));
   ASSERT_TRUE(behind.module) << behind.getText();
   // Before the loops, in each of those inside, and the block's own.
-  EXPECT_THAT(getConstraints(behind),
+  EXPECT_THAT(getPlaced(behind),
               ElementsAre("sharding<\"batch\"@a>", "sharding<\"batch\"@a>",
                           "sharding<\"batch\"@a>", "sharding<\"batch\"@a>"));
   // An inner loop yields what the outer one carries; two of them change places.
@@ -214,20 +223,21 @@ TEST(Loops, ConstraintsReachWhatLoopsInsideCarry) {
         "q }",
         "let u = h\n let r = x\n for t in time { let w = r\n"
         "for i in layers { w = u }\n r = w\n u = tanh(u) }"}) {
-    SpecRun run(meshHead + loopSpec("let h = x\n for l in layers {\n" +
-                                    std::string(inside) +
-                                    "\n h = (h + u) @ [batch -> a]\n }\n"
-                                    "output h = h"));
+    SpecRun run(placedSpec(
+        batchRule, "let h = x\n for l in layers {\n" + std::string(inside) +
+                       "\n let batch_h = h + u\n h = batch_h\n }\n"
+                       "output h = h"));
     EXPECT_TRUE(run.module) << inside << "\n" << run.getText();
   }
   // What takes the place of another value takes its sharding.
-  SpecRun turned(meshHead + loopSpec(R"(
+  SpecRun turned(placedSpec(batchRule, R"(
   let h = x
   let g = x
   let f = x
   for t in time {
     let old = h
-    h = exp(f) @ [batch -> a]
+    let batch_h = exp(f)
+    h = batch_h
     f = g
     g = old
   }
@@ -235,13 +245,15 @@ TEST(Loops, ConstraintsReachWhatLoopsInsideCarry) {
   ASSERT_TRUE(turned.module) << turned.getText();
 }
 
-TEST(Loops, TermsAndElementsMayBeConstrained) {
-  SpecRun run(meshHead + loopSpec(R"(
+TEST(Loops, TermsAndElementsMayHaveRules) {
+  SpecRun run(placedSpec(wideRule + batchRule, R"(
   let total = x
   let all = s
   for t in time {
-    total += (x * f32(t)) @ [wide -> b]
-    all[time = t] = exp(s[time = t]) @ [batch -> a]
+    let wide_term = x * f32(t)
+    total += wide_term
+    let batch_element = exp(s[time = t])
+    all[time = t] = batch_element
   }
   output total = total
   output all = all)"));

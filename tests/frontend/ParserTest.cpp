@@ -57,7 +57,6 @@ TEST(Parser, Precedence) {
       {"not a and b", "(not a) and b"},
       {"a or b and c", "a or (b and c)"},
       {"a < b + 1 or c", "(a < (b + 1)) or c"},
-      {"f(a) @ [x -> y] + b", "(f(a) @ [x -> y]) + b"},
       {"-f(a)", "-(f(a))"},
       {"a[n = i + 1] ^ 2", "(a[n = (i + 1)]) ^ 2"},
       {"-a[n = i]", "-(a[n = i])"},
@@ -74,7 +73,6 @@ TEST(Parser, ParenthesesThatMatterStay) {
                            "(not a) == b",
                            "(a or b) and c",
                            "a / (b / c)",
-                           "(a + b) @ [x -> y]",
                            "--a",
                            "not not a",
                            "a ^ --b",
@@ -85,8 +83,7 @@ TEST(Parser, ParenthesesThatMatterStay) {
                            "1e-05",
                            "2.0",
                            "(a + b)[n = i]",
-                           "a[n = i][m = j] @ [x -> y]",
-                           "a @ [x -> y][n = 0]",
+                           "a[n = i][m = j]",
                            "a[(n, m) = 2 * (i, j) - 1, k = f(l') else -inf]",
                            "f(a, over = ())"})
     EXPECT_EQ(reprintExpression(text), text);

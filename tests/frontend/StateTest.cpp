@@ -154,9 +154,11 @@ TEST(State, OfNumbers) {
 
 /// It lies as the table says, and is stored as it was declared.
 TEST(State, OfValuesThatLieOtherwise) {
-  SpecRun run(stateSpec("  state a: f32[wide] = 2\n"
+  SpecRun run("layout { \"averaged\": wide -> () }\n" +
+              stateSpec("  state a: f32[wide] = 2\n"
                         "  state b: bool[batch, wide] = false\n"
-                        "  a = mean(x, over = batch) @ [wide -> ()]\n"
+                        "  let averaged = mean(x, over = batch)\n"
+                        "  a = averaged\n"
                         "  b = iota(wide) > iota(batch)\n"
                         "  output o = x"));
   ASSERT_TRUE(run.module) << run.getText();

@@ -85,7 +85,7 @@ std::vector<cases::Case> cases::getValueCases() {
        "an expression gives one value, and there are 2 names",
        "functions that return several"},
       {Code::WrongNumberOfValues,
-       two + model("  let a, b = <<two(x)>> @ [batch -> data]\n"
+       two + model("  let a, b = <<two(x)>> + 1\n"
                    "  output o = sum(x)"),
        "\"two\" gives 2 values where one is taken", ""},
       {Code::DuplicateName,

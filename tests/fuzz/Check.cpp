@@ -24,9 +24,9 @@ bool Checker::check(Expr &expr) {
     for (Expr &operand : expr.operands)
       if (!check(operand))
         return false;
-  const bool isOfDim =
-      expr.kind == ExprKind::Iota || expr.kind == ExprKind::Rename ||
-      expr.kind == ExprKind::Gather || expr.kind == ExprKind::Constrain;
+  const bool isOfDim = expr.kind == ExprKind::Iota ||
+                       expr.kind == ExprKind::Rename ||
+                       expr.kind == ExprKind::Gather;
   if (isOfDim && expr.dims.size() != 1)
     return fail("no dim");
   const bool isOfNumbers =
@@ -103,11 +103,6 @@ bool Checker::check(Expr &expr) {
                  unite(without(from.dims, expr.dims), index.dims)};
     break;
   }
-  case ExprKind::Constrain:
-    expr.type = expr.operands[0].type;
-    if (!expr.type.has(expr.dims[0]))
-      return fail("@ of a dim that is not there");
-    break;
   case ExprKind::Layer:
     isLegal = checkLayer(expr);
     break;

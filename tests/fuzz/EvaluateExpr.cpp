@@ -33,7 +33,6 @@ Scalar Evaluator::at(const Expr &expr, Point &point) {
     return at(expr.operands[0], renamed);
   }
   case ExprKind::Broadcast:
-  case ExprKind::Constrain:
     return at(expr.operands[0], point);
   case ExprKind::Gather: {
     const auto place = int64_t(at(expr.operands[1], point).value);

@@ -123,7 +123,6 @@ TEST(Generate, HasEveryKind) {
       {"pool", "_pool("},
       {"softmax", "softmax("},
       {"layer-norm", "layer_norm("},
-      {"constrain", " @ ["},
       {"einsum", "einsum("},
       {"where", "where("},
       {"carried", "    for "},
@@ -144,8 +143,8 @@ TEST(Generate, HasEveryKind) {
   for (const auto &[kind, text] : spelled)
     EXPECT_NE(all.find(text), std::string::npos) << kind;
   for (const char *kind :
-       {"dense", "conv", "grow", "constrain", "einsum", "function", "with",
-        "branch", "initial", "state", "batch-norm"}) {
+       {"dense", "conv", "grow", "einsum", "function", "with", "branch",
+        "initial", "state", "batch-norm"}) {
     all.clear();
     for (uint64_t seed = 0; seed < 50; ++seed)
       all += print(generate(seed, 8, {kind}));

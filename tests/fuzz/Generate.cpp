@@ -55,8 +55,7 @@ static constexpr Kind kinds[] = {
     {"conv-shared", "convolutions of what others read too"},
     {"grow", "transposed convolutions"},
     {"pool", "max_pool, mean_pool"},
-    {"constrain", "x @ [n -> a]"},
-    {"constrain-carried", "@ on what a loop carries"},
+    {"alias", "let v = x"},
     {"function", "functions of several results"},
     {"own-dim", "dims of functions"},
     {"with", "calls with the variables of an earlier one"},
@@ -265,8 +264,6 @@ bool Generator::bind(Body &body, Expr value) {
   }
   Statement let;
   let.name = makeName("v");
-  if (value.kind == ExprKind::Constrain)
-    constrained.insert(let.name);
   let.value = std::move(value);
   return add(body, std::move(let), magnitude);
 }

@@ -130,7 +130,7 @@ void Generator::rebindInBranch(Body &body) {
            v.block < checker->getNumBlocks() && v.type.element == Element::F32;
   });
   auto other = pickFloat();
-  if (!name || !other || !mayCarry(*other))
+  if (!name || !other)
     return;
   Statement statement;
   statement.kind = flip(3) ? StatementKind::Add : StatementKind::Assign;

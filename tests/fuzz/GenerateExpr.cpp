@@ -118,20 +118,14 @@ std::optional<Expr> Generator::makeEinsum() {
               pickSubset(dims, false));
 }
 
-/// rename, broadcast, gather and @.
+/// rename, broadcast, gather, and a name for one use of a value.
 std::optional<Expr> Generator::makeShape() {
   auto name = pickFloat();
   if (!name)
     return std::nullopt;
   const Dims &dims = getDims(*name);
-  if (allows("constrain") && !dims.empty() && flip(3)) {
-    Expr expr =
-        make(ExprKind::Constrain, "", {nameOf(*name)}, {pickFrom(dims)});
-    static const std::vector<std::string> axes = {"()", "a", "c", "(a, c)",
-                                                  "(c, a)"};
-    expr.axes = pickFrom(axes);
-    return expr;
-  }
+  if (allows("alias") && !dims.empty() && flip(3))
+    return nameOf(*name);
   if (!allows("shape"))
     return std::nullopt;
   if (flip(3)) {

@@ -24,7 +24,7 @@ void Generator::addFunction(Body &body) {
       return v.type.element != Element::F32 && !v.isPosition;
     })
                         : pickFloat();
-    if (!name || !mayCarry(*name))
+    if (!name)
       continue;
     Expr argument = makeOperand(*name);
     if (!checker->check(argument))
@@ -129,7 +129,7 @@ bool Generator::addCall(Body &body) {
       return v.type.element == type.element && !v.isPosition &&
              (isAny || v.type == type);
     });
-    if (!name || !mayCarry(*name))
+    if (!name)
       return false;
     Expr argument = nameOf(*name);
     const int64_t bound = getBound(argument), limit = most.argumentBounds[i];

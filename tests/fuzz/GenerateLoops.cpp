@@ -26,7 +26,7 @@ Generator::Roles Generator::makeRoles(Body &body, DimId dim) {
     if (auto name = pickVariable([&](const Variable &v) {
           return mayRebind(v) && !v.type.has(dim);
         }))
-      if (!isTaken(*name) && mayCarry(*name))
+      if (!isTaken(*name))
         roles.carried.push_back(*name);
   if (allows("summed"))
     for (int64_t i = 0; i < pick(3); ++i) {
@@ -40,7 +40,7 @@ Generator::Roles Generator::makeRoles(Body &body, DimId dim) {
       }
       auto name = pickVariable(
           [&](const Variable &v) { return mayRebind(v) && !v.type.has(dim); });
-      if (name && !isTaken(*name) && mayCarry(*name))
+      if (name && !isTaken(*name))
         roles.summed.push_back(*name);
     }
   if (!allows("stacked"))
@@ -49,7 +49,7 @@ Generator::Roles Generator::makeRoles(Body &body, DimId dim) {
     auto name = pickVariable([&](const Variable &v) {
       return mayRebind(v) && v.type.has(dim) && v.type.dims.size() <= 3;
     });
-    if (name && !isTaken(*name) && mayCarry(*name)) {
+    if (name && !isTaken(*name)) {
       roles.stacked.push_back(*name);
       continue;
     }
@@ -169,8 +169,6 @@ std::optional<Expr> Generator::makeLike(const Type &type) {
     });
     if (!name)
       return std::nullopt;
-    if (!mayCarry(*name))
-      continue;
     const Dims &dims = getDims(*name);
     const Dims more = without(dims, type.dims),
                missing = without(type.dims, dims);
@@ -181,12 +179,6 @@ std::optional<Expr> Generator::makeLike(const Type &type) {
                      : make(ExprKind::Reduce, "max", {std::move(value)}, more);
     if (!missing.empty())
       value = make(ExprKind::Broadcast, "", {std::move(value)}, missing);
-    if (allows("constrain") && allows("constrain-carried") &&
-        !type.dims.empty() && flip(12)) {
-      value = make(ExprKind::Constrain, "", {std::move(value)},
-                   {pickFrom(type.dims)});
-      value.axes = flip() ? "a" : "()";
-    }
     return value;
   }
   return std::nullopt;

@@ -60,10 +60,6 @@ private:
   bool add(Body &body, Statement statement, double magnitude);
   /// let NAME = value, within bounds.
   bool bind(Body &body, Expr value);
-  /// Whether a loop may carry it, or its value.
-  bool mayCarry(const std::string &name) const {
-    return allows("constrain-carried") || !constrained.contains(name);
-  }
   /// Of what is left out, the kinds that no choice of a generator is.
   bool isLeftOut(const Expr &value);
   void addParameter(Body &body);
@@ -160,7 +156,6 @@ private:
   std::vector<std::string> hidden;
   Dims declared, windows;
   std::map<std::string, int64_t> bounds; ///< integers lie in [0, bound)
-  std::set<std::string> constrained; ///< values with a sharding of their own
   /// The function whose body is made; empty: the model's is.
   std::string function;
   std::map<std::string, Limits> limits; ///< of functions

@@ -179,9 +179,6 @@ std::string Printer::print(const Expr &expr) const {
   case ExprKind::Gather:
     return fmt::format("gather({}, over = {})", printOperands(expr),
                        getName(expr.dims[0]));
-  case ExprKind::Constrain:
-    return fmt::format("{} @ [{} -> {}]", printInner(expr.operands[0]),
-                       getName(expr.dims[0]), expr.axes);
   case ExprKind::Layer:
     return printLayer(expr);
   case ExprKind::Function:

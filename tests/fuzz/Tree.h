@@ -65,7 +65,6 @@ enum class ExprKind : uint8_t {
   Broadcast, ///< along `dims`
   Random,    ///< `name` of `number` and `second`, drawn over `dims`
   Gather,    ///< gather(operands[0], operands[1], over = dims[0])
-  Constrain, ///< @ [dims[0] -> axes]; without dims `@ [d -> ()]` of targets[0]
   Layer,     ///< a layer of the library called `name`
   Function,  ///< a function called `name`, all that a statement binds
 };

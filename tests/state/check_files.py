@@ -130,7 +130,7 @@ class Test:
 dim batch = 3
 dim from = 2
 dim n = 3
-layout { from -> a }
+layout { from -> a  "added": from -> () }
 model exchanged(x: f32[batch, from]) {
   param w: f32[from] = ones
   state one: f32[from] = 1
@@ -146,7 +146,8 @@ model exchanged(x: f32[batch, from]) {
   row = table[n = 1]
   table = table[n = (n + 1) % size(n)]
   last = x
-  split = (split + 1) @ [from -> ()]
+  let added = split + 1
+  split = added
   larger = iota(n) > iota(from)
   output loss = mean(x * w) + mean(one)
 }
