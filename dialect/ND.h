@@ -24,6 +24,7 @@ class PatternRewriter; // for the declarations of canonicalisations
 }
 namespace meshc::layout {
 class Machine;
+enum class MatmulType : uint8_t;
 struct LayoutRule;
 } // namespace meshc::layout
 
@@ -156,6 +157,8 @@ int64_t getRandomKey(llvm::StringRef name);
 layout::Mesh getMesh(mlir::Operation *op);
 /// The machine that the program of the module around `op` is planned for.
 const layout::Machine &getMachine(mlir::Operation *op);
+/// As what a library multiplies elements of this type; nothing of integers.
+std::optional<layout::MatmulType> findMatmulType(mlir::Type element);
 
 /// `sharding` in the terms of layout/, for the dimensions of `type`. The type
 /// must have a sharding whose axes `mesh` has.

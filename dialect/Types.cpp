@@ -117,6 +117,18 @@ const layout::Machine &nd::getMachine(Operation *op) {
   return layout::getCpuMachine();
 }
 
+std::optional<layout::MatmulType> nd::findMatmulType(Type element) {
+  if (element.isF64())
+    return layout::MatmulType::F64;
+  if (element.isF32())
+    return layout::MatmulType::F32;
+  if (element.isF16())
+    return layout::MatmulType::F16;
+  if (element.isBF16())
+    return layout::MatmulType::Bf16;
+  return std::nullopt;
+}
+
 layout::AxisRef nd::getAxisRef(AxisRefAttr ref, const layout::Mesh &mesh) {
   std::optional<int32_t> axis = mesh.findAxis(ref.getName().getValue());
   assert(axis && "the verifier checks axis names");

@@ -6,12 +6,6 @@ using namespace mlir;
 using namespace meshc;
 using namespace meshc::nd;
 
-/// Arithmetic operations in the time of moving one byte: one core multiplies
-/// matrices at about 160 operations and copies about 12 bytes per nanosecond.
-/// Source: measured with oneDNN, f32, on one core of an AVX-512 Xeon; the
-/// copying rate is that of layout::getCpuMachine.
-static constexpr double operationsPerByte = 13;
-
 /// Trees are searched for up to this many inputs: 3^8 = 6561 splits.
 static constexpr size_t maxSearched = 8;
 
@@ -34,8 +28,10 @@ struct Tree {
 class TreeSearch {
 public:
   /// `needed` are the dimensions that the product must keep.
-  TreeSearch(ArrayRef<Factor> factors, NamedTensorType needed)
-      : factors(factors), needed(needed), trees(1u << factors.size()) {}
+  TreeSearch(ArrayRef<Factor> factors, NamedTensorType needed,
+             const layout::Machine &machine)
+      : factors(factors), needed(needed), machine(machine),
+        trees(1u << factors.size()) {}
 
   /// Appends the steps of the cheapest tree; numbers of results start at
   /// `next`. Returns the product.
@@ -49,6 +45,7 @@ private:
 
   ArrayRef<Factor> factors;
   NamedTensorType needed;
+  const layout::Machine &machine;
   std::vector<Tree> trees; ///< by subset
 };
 
@@ -87,7 +84,12 @@ double TreeSearch::getCost(const Tree &lhs, const Tree &rhs,
                     double(rhs.type.getNumElements()) +
                     double(type.getNumElements());
   double bytes = elements * type.getElementType().getIntOrFloatBitWidth() / 8;
-  return lhs.cost + rhs.cost + 2 * points + operationsPerByte * bytes;
+  const auto element = nd::findMatmulType(type.getElementType());
+  const auto price = element
+                         ? machine.findMatmulPrice(*element, 2 * points, bytes)
+                         : std::nullopt;
+  return lhs.cost + rhs.cost +
+         (price ? *price : machine.getKernelPrice(2 * points, bytes)).us;
 }
 
 Factor TreeSearch::run(SmallVectorImpl<Contraction> &steps, unsigned &next) {
@@ -126,7 +128,8 @@ Factor TreeSearch::emit(unsigned subset, SmallVectorImpl<Contraction> &steps,
 
 SmallVector<Contraction>
 meshc::orderContractions(ArrayRef<NamedTensorType> inputs,
-                         NamedTensorType result) {
+                         NamedTensorType result,
+                         const layout::Machine &machine) {
   SmallVector<Factor> factors;
   for (auto [number, type] : llvm::enumerate(inputs))
     factors.push_back({unsigned(number), type});
@@ -150,7 +153,7 @@ meshc::orderContractions(ArrayRef<NamedTensorType> inputs,
             dims.push_back(dim);
       needed = NamedTensorType::get(dims, inputs.front().getElementType());
     }
-    Factor product = TreeSearch(searched, needed).run(steps, next);
+    Factor product = TreeSearch(searched, needed, machine).run(steps, next);
     SmallVector<Factor> remaining{product};
     llvm::append_range(remaining, rest);
     factors = std::move(remaining);

@@ -2,6 +2,7 @@
 #define MESHC_PASSES_CONTRACTIONORDER_H
 
 #include "dialect/ND.h"
+#include "layout/Machine.h"
 
 namespace meshc {
 
@@ -18,12 +19,12 @@ struct Contraction {
 ///
 /// Up to eight inputs the order is the cheapest of all trees, by dynamic
 /// programming over subsets; of more, the first eight are contracted first,
-/// then their product with the next seven, and so on. The cost is arithmetic
-/// plus memory traffic of the whole tensors, two operations per point and one
-/// access per element of operands and result.
+/// then their product with the next seven, and so on. The cost is the machine's
+/// price of the whole tensors: two operations per point and one access per
+/// element of operands and result.
 llvm::SmallVector<Contraction>
 orderContractions(llvm::ArrayRef<nd::NamedTensorType> inputs,
-                  nd::NamedTensorType result);
+                  nd::NamedTensorType result, const layout::Machine &machine);
 
 } // namespace meshc
 

@@ -188,7 +188,8 @@ struct DecomposeManyInputs : OpRewritePattern<EinsumOp> {
     for (Value input : op.getInputs())
       types.push_back(getTensorType(input).withoutSharding());
     SmallVector<Value> values(op.getInputs());
-    for (const Contraction &step : orderContractions(types, op.getType()))
+    for (const Contraction &step :
+         orderContractions(types, op.getType(), nd::getMachine(op)))
       values.push_back(
           EinsumOp::create(rewriter, op.getLoc(), step.result,
                            ValueRange{values[step.lhs], values[step.rhs]}));

@@ -2,10 +2,11 @@
 #include "codegen/exec/Exec.h"
 #include "codegen/kernels/StructuredOps.h"
 #include "codegen/steps/MatmulForm.h"
-#include "codegen/steps/MatmulLibrary.h"
 #include "codegen/steps/MatmulOrder.h"
 #include "codegen/steps/Passes.h"
 #include "dialect/Locations.h"
+#include "dialect/SPMD.h"
+#include "layout/Machine.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
@@ -84,9 +85,9 @@ struct OneCall {
 };
 } // namespace
 
-/// A launch, and `bytes` read and written.
-static double getKernelUs(double bytes) {
-  return launchUs + 2 * bytes / copyBytesPerUs;
+/// A kernel for `op` that reads and writes `bytes`.
+static double getKernelUs(Operation *op, double bytes) {
+  return nd::getMachine(op).getKernelPrice(0, 2 * bytes).us;
 }
 
 /// A copy of an operand in which what is summed over is one loop: the smaller
@@ -95,8 +96,8 @@ static OneCall findCopy(linalg::GenericOp op) {
   OneCall best;
   for (unsigned number : {0u, 1u}) {
     const MatmulForm form = getMatrixOrderForm(op, number);
-    const double us = getKernelUs(double(
-        getBytes(cast<RankedTensorType>(op->getOperand(number).getType()))));
+    const double us = getKernelUs(op, double(getBytes(cast<RankedTensorType>(
+                                          op->getOperand(number).getType()))));
     if (countCalls(form) == 1 && us < best.us)
       best = {us, {}, number};
   }
@@ -114,7 +115,7 @@ static OneCall findBatch(linalg::GenericOp op, int64_t maxBytes) {
     bytes *= double(op.getStaticLoopRanges()[loop]);
   if (bytes > double(maxBytes))
     return {};
-  return {getKernelUs(bytes), loops, std::nullopt};
+  return {getKernelUs(op, bytes), loops, std::nullopt};
 }
 
 /// Lets the library compute the terms of `op` along `loops`, and adds them up.
@@ -177,7 +178,7 @@ struct BatchSums : codegen::impl::BatchSumsBase<BatchSums> {
     OrderedCopies copies;
     for (linalg::GenericOp op : findLibraryContractions(getOperation())) {
       const double callUs =
-          double(countCalls(getMatmulForm(op)) - 1) * launchUs;
+          double(countCalls(getMatmulForm(op)) - 1) * getKernelUs(op, 0);
       const OneCall copy = findCopy(op), batch = findBatch(op, maxBytes);
       if (copy.us < callUs && copy.us <= batch.us)
         storeInMatrixOrder(op, *copy.copied, copies);

@@ -13,12 +13,6 @@ enum class MatmulLibrary : uint8_t { OneDnn, CublasLt };
 /// that is left out too.
 enum class MatmulEpilogues : uint8_t { All, Bias, None, Nothing };
 
-/// What a launch takes, and the bytes that a copy moves in a microsecond, by
-/// which calls of cuBLASLt are weighed against kernels that copy, whatever
-/// machine the plan is for. Source: as layout/Machines.cpp has the first;
-/// bench/gpu.sh on an H200.
-inline constexpr double launchUs = 3, copyBytesPerUs = 4.2e6;
-
 } // namespace meshc::codegen
 
 #endif

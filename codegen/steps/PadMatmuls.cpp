@@ -2,10 +2,10 @@
 #include "codegen/exec/Exec.h"
 #include "codegen/kernels/StructuredOps.h"
 #include "codegen/steps/MatmulForm.h"
-#include "codegen/steps/MatmulLibrary.h"
 #include "codegen/steps/Passes.h"
 #include "dialect/Locations.h"
 #include "dialect/SPMD.h"
+#include "layout/Machine.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/Support/MathExtras.h"
@@ -23,11 +23,10 @@ namespace meshc::codegen {
 using namespace meshc::codegen;
 
 /// How many times as long a matmul of 16-bit factors takes with a size that is
-/// no multiple of 8, and the operations of others in a microsecond. Source:
-/// bench/gpu.sh on an H200, GPT-2 with 50257 words: 96, 135 and 143 Tflop/s,
-/// with 50264 words 687, 798 and 816. A row stride of 50264 alone leaves two of
-/// the three as slow.
-static constexpr double slowdown = 6, flopsPerUs = 780e6;
+/// no multiple of 8. Source: bench/gpu.sh on an H200, GPT-2 with 50257 words:
+/// 96, 135 and 143 Tflop/s, with 50264 words 687, 798 and 816. A row stride of
+/// 50264 alone leaves two of the three as slow.
+static constexpr double slowdown = 6;
 
 static RankedTensorType getType(Value tensor) {
   return cast<RankedTensorType>(tensor.getType());
@@ -83,19 +82,26 @@ static LoopSizes findLongerLoops(linalg::GenericOp op, RankedTensorType result,
   }
   if (ArrayRef(longer) == ArrayRef(sizes))
     return {};
+  const layout::Machine &machine = nd::getMachine(op);
   double copyUs = 0;
   for (auto [position, map] : llvm::enumerate(maps)) {
     const bool isLonger = llvm::any_of(map.getResults(), [&](AffineExpr expr) {
       const unsigned loop = cast<AffineDimExpr>(expr).getPosition();
       return longer[loop] != sizes[loop];
     });
-    if (!isLonger)
-      continue;
-    const int64_t bytes = getBytes(
-        position == 2 ? result : getType(op->getOperand(unsigned(position))));
-    copyUs += launchUs + 2 * double(bytes) / copyBytesPerUs; // read and written
+    const auto bytes = double(getBytes(
+        position == 2 ? result : getType(op->getOperand(unsigned(position)))));
+    if (isLonger)
+      copyUs += machine.getKernelPrice(0, 2 * bytes).us; // read and written
   }
-  const double savedUs = (slowdown - 1) * double(flops) / flopsPerUs;
+  const auto element =
+      nd::findMatmulType(getElementTypeOrSelf(op->getOperand(0)));
+  // Of arithmetic at the rate of a large matmul: launches, bytes and starting
+  // stay. What the machine has no arithmetic for is not computed faster.
+  constexpr double large = 1e12;
+  const auto price = machine.findMatmulPrice(*element, large, 0);
+  const double savedUs =
+      price ? (slowdown - 1) * price->us * (double(flops) / large) : 0;
   if (!always && savedUs < copyUs)
     return {};
   return longer;

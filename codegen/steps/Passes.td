@@ -22,7 +22,7 @@ def BatchSums : Pass<"exec-batch-sums", "::mlir::ModuleOp"> {
 
     Before:
     ```mlir
-    nd.mesh ["d"=1]
+    nd.mesh ["d"=1] machine "h200"
     spmd.program @p {
       %x = spmd.input "x" of !nd.tensor<["b"=32, "c"=16, "p"=64], f32, <>> : tensor<32x16x64xf32>
       %y = spmd.input "y" of !nd.tensor<["b"=32, "o"=24, "p"=64], f32, <>> : tensor<32x24x64xf32>
@@ -45,7 +45,7 @@ def BatchSums : Pass<"exec-batch-sums", "::mlir::ModuleOp"> {
     ```
     After:
     ```mlir
-    nd.mesh ["d"=1]
+    nd.mesh ["d"=1] machine "h200"
     spmd.program @p {
       %x = spmd.input "x" of !nd.tensor<["b"=32, "c"=16, "p"=64], f32, <>> : tensor<32x16x64xf32>
       %y = spmd.input "y" of !nd.tensor<["b"=32, "o"=24, "p"=64], f32, <>> : tensor<32x24x64xf32>
@@ -97,7 +97,7 @@ def PadMatmuls : Pass<"exec-pad-matmuls", "::mlir::ModuleOp"> {
 
     Before:
     ```mlir
-    nd.mesh ["d"=1]
+    nd.mesh ["d"=1] machine "h200"
     spmd.program @p {
       %x = spmd.input "x" of !nd.tensor<["r"=4096, "k"=512], bf16, <>> : tensor<4096x512xbf16>
       %w = spmd.input "w" of !nd.tensor<["k"=512, "c"=4099], bf16, <>> : tensor<512x4099xbf16>
@@ -124,7 +124,7 @@ def PadMatmuls : Pass<"exec-pad-matmuls", "::mlir::ModuleOp"> {
     ```
     After:
     ```mlir
-    nd.mesh ["d"=1]
+    nd.mesh ["d"=1] machine "h200"
     spmd.program @p {
       %x = spmd.input "x" of !nd.tensor<["r"=4096, "k"=512], bf16, <>> : tensor<4096x512xbf16>
       %w = spmd.input "w" of !nd.tensor<["k"=512, "c"=4099], bf16, <>> : tensor<512x4099xbf16>

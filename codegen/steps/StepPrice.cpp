@@ -7,21 +7,6 @@ using namespace mlir;
 using namespace meshc;
 using namespace meshc::codegen;
 
-/// In which numbers a library multiplies; nothing of integers.
-static std::optional<layout::MatmulType> findMatmulType(Operation *step) {
-  const Type element =
-      cast<RankedTensorType>(step->getOperand(0).getType()).getElementType();
-  if (element.isF64())
-    return layout::MatmulType::F64;
-  if (element.isF32())
-    return layout::MatmulType::F32;
-  if (element.isF16())
-    return layout::MatmulType::F16;
-  if (element.isBF16())
-    return layout::MatmulType::Bf16;
-  return std::nullopt;
-}
-
 /// Of each term a product and a sum: as a plan counts, and unlike a step's work
 /// without the widening of 16-bit factors, which costs a library nothing.
 static double getFlops(steps::MatmulOp matmul) {
@@ -40,7 +25,8 @@ findLibraryPrice(steps::StepOpInterface step, double bytes,
   Operation *op = step;
   if (!isa<steps::MatmulOp, steps::ConvOp>(op))
     return std::nullopt;
-  const std::optional<layout::MatmulType> type = findMatmulType(op);
+  const std::optional<layout::MatmulType> type =
+      nd::findMatmulType(getElementTypeOrSelf(op->getOperand(0)));
   if (!type)
     return std::nullopt;
   if (auto convolution = dyn_cast<steps::ConvOp>(op))

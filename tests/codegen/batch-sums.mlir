@@ -5,7 +5,7 @@
 #left = affine_map<(c, o, b, p) -> (b, c, p)>
 #right = affine_map<(c, o, b, p) -> (b, o, p)>
 #both = affine_map<(c, o, b, p) -> (c, o)>
-nd.mesh ["m"=1]
+nd.mesh ["m"=1] machine "h200"
 
 // Images that channels lie between: one call, and a sum.
 // CHECK-LABEL: spmd.program @images {

@@ -10,7 +10,7 @@
 #result = affine_map<(r, c, k) -> (r, c)>
 #whole = affine_map<(r, c) -> (r, c)>
 #row = affine_map<(r, c) -> (r)>
-nd.mesh ["m"=1]
+nd.mesh ["m"=1] machine "h200"
 
 // Words that are odd in number: what is converted is padded where it is read, the
 // library rounds its result before anything is left out of that, and what gathers

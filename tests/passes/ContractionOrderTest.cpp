@@ -23,6 +23,7 @@ protected:
   std::map<char, int64_t> sizes;
   std::vector<Dims> inputs;
   Dims result;
+  const layout::Machine *machine = &layout::getCpuMachine();
 
   nd::NamedTensorType getType(const Dims &dims) {
     llvm::SmallVector<nd::DimAttr> attrs;
@@ -48,12 +49,14 @@ protected:
     return elements;
   }
 
-  /// Two operations per point; 4 bytes per element at 13 operations each.
+  /// Two operations per point; 4 bytes per element.
   double getCost(const Dims &lhs, const Dims &rhs, const Dims &product) {
     Dims points = lhs;
     points.insert(rhs.begin(), rhs.end());
-    return 2 * count(points) +
-           13 * 4 * (count(lhs) + count(rhs) + count(product));
+    return machine
+        ->findMatmulPrice(layout::MatmulType::F32, 2 * count(points),
+                          4 * (count(lhs) + count(rhs) + count(product)))
+        ->us;
   }
 
   /// The dimensions of a product that `rest` or the result needs.
@@ -110,7 +113,7 @@ protected:
     llvm::SmallVector<nd::NamedTensorType> types;
     for (const Dims &input : inputs)
       types.push_back(getType(input));
-    auto steps = orderContractions(types, getType(result));
+    auto steps = orderContractions(types, getType(result), *machine);
     EXPECT_EQ(steps.size(), inputs.size() - 1);
     std::map<unsigned, Dims> alive;
     for (const Dims &input : inputs)
@@ -137,6 +140,7 @@ protected:
 
 TEST_F(ContractionOrderTest, IsTheCheapestOfAll) {
   for (int round = 0; round < 60; ++round) {
+    machine = layout::findMachine(round / 4 % 2 ? "h100" : "cpu");
     makeContraction(2 + round % 4);
     double least = getLeastCost(inputs);
     EXPECT_NEAR(checkSteps(), least, 1e-9 * least) << "round " << round;
