@@ -196,6 +196,7 @@ int meshc::driver::runExplain(const SpecArguments &spec,
     if (!session.elaborate() ||
         !session.compile(getPlanOptions(spec, explain.target), Stage::Exec))
       return session.reportErrors();
+    noteAssumedMachine(spec);
     return printExplanation(
         spec, session.getCompilation().executable,
         [&](std::string_view file) { return session.readSource(file); },
@@ -251,6 +252,7 @@ int meshc::driver::runCompile(const SpecArguments &spec,
                                             : Stage::Exec;
   if (!session.compile(options, stage))
     return session.reportErrors();
+  noteAssumedMachine(spec);
   if (stage != Stage::Exec)
     return write(spec, compile.output, print(session.getModule()));
   if (compile.emit == "kernels")
@@ -436,6 +438,7 @@ int meshc::driver::runRun(const SpecArguments &spec,
   CompileOptions options = getRunOptions(
       spec, compile, run,
       session.getModule().lookupSymbol<nd::ProgramOp>("training") != nullptr);
+  noteAssumedMachine(spec);
   const std::string key = getCacheKey(session.getModule(), options);
   // A measurement says how long compiling takes, so it always compiles.
   if (!run.bench)

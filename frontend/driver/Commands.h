@@ -44,6 +44,7 @@ struct SpecArguments {
   std::optional<int64_t> strict;
   /// Kind of machine to plan for, and to predict times of; empty: none.
   std::string machine;
+  bool assumesMachine = false; ///< nobody named it: the target has GPUs
   /// all, bias or none; on GPUs alone.
   std::string matmulEpilogues = "all";
 };

@@ -49,9 +49,12 @@ static LogicalResult verifyStage(ModuleOp module, StringRef stage,
 LogicalResult meshc::driver::compile(ModuleOp module,
                                      const CompileOptions &options, Stage stage,
                                      Compilation &result) {
-  if (!options.machine.empty())
+  std::string machine = options.machine;
+  if (machine.empty() && options.target == exec::Target::cuda)
+    machine = assumedMachine;
+  if (!machine.empty())
     for (auto mesh : module.getOps<nd::MeshOp>())
-      mesh.setMachine(options.machine);
+      mesh.setMachine(machine);
   if (stage == Stage::Nd)
     return success();
   Sharing sharing;

@@ -214,6 +214,7 @@ int meshc::driver::runPlan(const SpecArguments &spec,
   if (int code = findMachine(spec, timed))
     return code;
   const layout::Machine *machine = timed.machine;
+  noteAssumedMachine(spec);
   if (!plan.tries.empty() || !plan.compared.empty())
     return runComparison(spec, plan, machine);
   SpecSession session(spec);

@@ -2,6 +2,7 @@
 
 #include "codegen/machine/OutputFile.h"
 #include "frontend/driver/SpecSession.h"
+#include "layout/Machine.h"
 #include "runtime/io/StandardStreams.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -49,18 +50,31 @@ int meshc::driver::write(const SpecArguments &spec, llvm::StringRef path,
   return error ? failToWrite(spec, path, error) : exitSuccess;
 }
 
-void meshc::driver::warn(const SpecArguments &spec,
-                         const std::string &message) {
+/// `level` is "warning" or "note".
+static void mention(const SpecArguments &spec, const std::string &level,
+                    const std::string &message) {
   // Of any bytes, where it names a file.
   const std::string text = llvm::json::fixUTF8(message);
   if (spec.messageFormat == "text")
-    return printError("meshc: warning: " + message + "\n");
+    return printError("meshc: " + level + ": " + message + "\n");
   llvm::json::Object object{{"$message_type", "diagnostic"},
                             {"message", text},
                             {"code", nullptr},
-                            {"level", "warning"},
+                            {"level", level},
                             {"spans", llvm::json::Array()},
                             {"children", llvm::json::Array()},
-                            {"rendered", "warning: " + text + "\n"}};
+                            {"rendered", level + ": " + text + "\n"}};
   printError(llvm::formatv("{0}\n", llvm::json::Value(std::move(object))));
+}
+
+void meshc::driver::warn(const SpecArguments &spec,
+                         const std::string &message) {
+  mention(spec, "warning", message);
+}
+
+void meshc::driver::noteAssumedMachine(const SpecArguments &spec) {
+  if (spec.assumesMachine)
+    mention(spec, "note",
+            fmt::format("planned for {}; --machine names another kind of GPU",
+                        layout::findMachine(spec.machine)->getLabel()));
 }

@@ -19,6 +19,8 @@ int failToWrite(const SpecArguments &spec, llvm::StringRef path,
                 std::error_code error);
 /// Says what was not done although the command succeeded.
 void warn(const SpecArguments &spec, const std::string &message);
+/// Says for which machine is planned if nobody named it.
+void noteAssumedMachine(const SpecArguments &spec);
 /// Writes `text` to the file at `path`, or reports why it cannot be.
 int write(const SpecArguments &spec, llvm::StringRef path,
           llvm::StringRef text);

@@ -1,5 +1,6 @@
 #include "frontend/driver/SpecOptions.h"
 
+#include "frontend/driver/Compiler.h"
 #include "layout/Machine.h"
 
 #include <CLI/CLI.hpp>
@@ -86,7 +87,9 @@ static void addMachine(CLI::App *command, CLI::Option *path,
           ->add_option(
               "--machine", spec.machine,
               "plan for a kind of machine, by its prices; plan also predicts "
-              "times and whether the memory suffices. It means target cuda: " +
+              "times and whether the memory suffices. It means target cuda, "
+              "which without it means " +
+                  std::string(assumedMachine) + ": " +
                   layout::getGpuMachineNames() +
                   (isPlan
                        ? "; or this host, as 'doctor --measure' has measured "
@@ -161,8 +164,7 @@ void meshc::driver::addCommandListOptions(CLI::App *command, CLI::Option *path,
   addMachine(command, path, spec);
 }
 
-void meshc::driver::settleTarget(const CLI::App &command,
-                                 const SpecArguments &spec,
+void meshc::driver::settleTarget(const CLI::App &command, SpecArguments &spec,
                                  std::string &target) {
   if (spec.machine == layout::getCpuMachine().getName()) {
     if (target != "cpu")
@@ -171,6 +173,9 @@ void meshc::driver::settleTarget(const CLI::App &command,
     if (command.get_option("--target")->count() > 0 && target != "cuda")
       throw CLI::ValidationError("--machine", "it needs --target cuda");
     target = "cuda";
+  } else if (target == "cuda") {
+    spec.machine = assumedMachine;
+    spec.assumesMachine = true;
   }
   for (const char *name : {"--gpu", "--matmul-epilogues"})
     if (const CLI::Option *option = command.get_option_no_throw(name);

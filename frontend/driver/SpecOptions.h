@@ -17,9 +17,9 @@ CLI::Option *addSpecOptions(CLI::App *command, SpecArguments &spec);
 void addCommandListOptions(CLI::App *command, CLI::Option *path,
                            SpecArguments &spec);
 CLI::Option *addTarget(CLI::App *command, std::string &target);
-/// Takes target cuda for a machine, which has GPUs. Refuses options that
-/// programs for the target do not have.
-void settleTarget(const CLI::App &command, const SpecArguments &spec,
+/// Takes target cuda for a machine, which has GPUs, and h100 for target cuda
+/// without one. Refuses options that programs for the target do not have.
+void settleTarget(const CLI::App &command, SpecArguments &spec,
                   std::string &target);
 /// Bytes, `least` or more, from text such as 80GiB.
 CLI::Validator readSize(int64_t least);

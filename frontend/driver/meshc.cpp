@@ -21,7 +21,7 @@ using namespace meshc::driver;
 
 /// What `plan` shows of the plan, and how.
 static void addPlanOptions(CLI::App *command, CLI::Option *path,
-                           const SpecArguments &spec, PlanArguments &plan) {
+                           SpecArguments &spec, PlanArguments &plan) {
   addTarget(command, plan.target);
   CLI::Option *emit =
       command
@@ -132,7 +132,7 @@ static void addOf(CLI::App *command, CompileArguments &compile) {
       ->type_name("OUTPUT");
 }
 
-static void addCompileOptions(CLI::App *command, const SpecArguments &spec,
+static void addCompileOptions(CLI::App *command, SpecArguments &spec,
                               CompileArguments &compile) {
   addTarget(command, compile.target);
   command
