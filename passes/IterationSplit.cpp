@@ -3,6 +3,7 @@
 #include "dialect/Casts.h"
 #include "dialect/Locations.h"
 #include "layout/ReshardPlanner.h"
+#include "passes/TransferOrders.h"
 
 using namespace mlir;
 using namespace meshc;
@@ -203,10 +204,14 @@ private:
                                                         : Terms();
   }
 
+  /// Whether it stores terms in the order in which they are sent.
+  bool isCopyToSend() const { return op->hasAttr(copyToSendAttr); }
+
   /// Those that the operands of an addition have in common, and that of what
-  /// only renames or widens a value.
+  /// only renames, widens or copies a value.
   Terms getAddedTerms() const {
-    if (!isa<AddOp, SubOp, NegOp, RenameOp>(*op) && !isWideningCast(op))
+    if (!isa<AddOp, SubOp, NegOp, RenameOp>(*op) && !isWideningCast(op) &&
+        !isCopyToSend())
       return {};
     Terms shared = getPending(op->getOperand(0));
     for (Value operand : llvm::drop_begin(op->getOperands())) {
@@ -225,7 +230,7 @@ private:
   /// Sums terms before they are completed, once for all of them: the sum is not
   /// split over their axes, but whoever reads it may be.
   void dropAxes(IterationSplit &split, const Terms &added) const {
-    if (op->getNumOperands() < 2)
+    if (op->getNumOperands() < 2 && !isCopyToSend())
       return;
     for (layout::DimSplit &axes : split.splits)
       eraseAxes(axes, added.axes);

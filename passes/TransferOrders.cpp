@@ -226,31 +226,38 @@ void Orderer::order(const ValueTransfer &transfer) {
     return getStorageCost(chain.values.back(), getOrders(chain, order).back());
   };
   const StorageCost asStored = getStorage(type.getDims());
-  const double firstUs =
-      isWritten ? 0 : getCopyUs(type, transfer.changes[0].had);
+  const double copyUs = getCopyUs(type, transfer.changes[0].had);
   double readUs = 0; // of copies of what arrives
   for (const ValueTransfer::Change &change : transfer.changes)
     readUs += getCopyUs(type, change.wanted);
   double leastUs = getSendUs(transfer, type.getDims());
   std::optional<Order> best;
-  bool isReadSlower = false;
+  bool isReadSlower = false, isCopied = false;
   for (const Order &order : getCandidates(transfer)) {
     const StorageCost storage = getStorage(order);
     const bool isSlower = storage.ofReaders > asStored.ofReaders;
-    const double us = getSendUs(transfer, order) + firstUs +
+    const bool copies = !isWritten || storage.ofWriter > asStored.ofWriter;
+    const double us = getSendUs(transfer, order) + (copies ? copyUs : 0) +
                       (isSlower || storage.hasOthers ? readUs : 0);
-    if (us >= leastUs || storage.ofWriter > asStored.ofWriter)
+    if (us >= leastUs)
       continue;
     leastUs = us;
     best = order;
     isReadSlower = isSlower;
+    isCopied = isWritten && copies;
   }
   if (!best)
     return;
-  // The operations whose results have an order that is chosen.
-  if (!isa<EinsumOp, ViewOp, ElementwiseOpInterface, ReduceOp, RenameOp>(
-          transfer.value.getDefiningOp()))
+  // The operations whose results have an order that is chosen; a product whose
+  // own order is cheaper keeps it.
+  if (isCopied ||
+      !isa<EinsumOp, ViewOp, ElementwiseOpInterface, ReduceOp, RenameOp>(
+          transfer.value.getDefiningOp())) {
+    chain.values.truncate(1);
     chain.values[0] = insertCopy(transfer.value, transfer.uses);
+    chain.values[0].getDefiningOp()->setAttr(copyToSendAttr,
+                                             UnitAttr::get(type.getContext()));
+  }
   if (isReadSlower)
     copyArriving(transfer, chain.values[0]);
   pin(chain, *best);

@@ -17,6 +17,10 @@ struct ValueTransfer {
   llvm::SmallVector<mlir::OpOperand *> uses;
 };
 
+/// Marks a copy of a value in the order in which it is sent: the copy is made
+/// where the value is, terms of a sum included.
+inline constexpr llvm::StringLiteral copyToSendAttr = "nd.copy_to_send";
+
 /// Stores values that are sent in an order in which sending takes less, where
 /// the machine's library sends contiguous blocks: the gradient of w: f32[e, d']
 /// that is scattered over d' as [d', e]. The product that makes it writes it

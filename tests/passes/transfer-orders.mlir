@@ -26,7 +26,7 @@ nd.program @scatter {
 // A parameter is copied where it is gathered along an inner dimension.
 // CHECK-LABEL: nd.program @gather
 // CHECK:         %[[W:.*]] = nd.read @w : !e_by_d_at_data
-// CHECK-NEXT:    %[[C:.*]] = nd.reduce sum %[[W]] : (!e_by_d_at_data) -> !d_at_data_by_e
+// CHECK-NEXT:    %[[C:.*]] = nd.reduce sum %[[W]] {nd.copy_to_send} : (!e_by_d_at_data) -> !d_at_data_by_e
 // CHECK-NEXT:    %[[G:.*]] = nd.reshard %[[C]] {{.*}} : !d_at_data_by_e -> !d_by_e
 // CHECK-NEXT:    nd.rename %[[G]] "d" -> "c"
 nd.mesh ["data"=8] machine "h100"
@@ -39,6 +39,27 @@ nd.program @gather {
   %r = nd.rename %w "d" -> "c" : (!nd.tensor<["e"=4096, "d"=4096], f32>) -> !nd.tensor<["e"=4096, "c"=4096], f32>
   %p = nd.einsum %x, %r : (!nd.tensor<["batch"=8192, "e"=4096], f32>, !nd.tensor<["e"=4096, "c"=4096], f32>) -> !nd.tensor<["batch"=8192, "c"=4096], f32>
   nd.output "p", %p : !nd.tensor<["batch"=8192, "c"=4096], f32>
+}
+
+// -----
+
+// A product that would write another order in pieces keeps its own: the terms are
+// copied before they are sent, and what arrives is copied back for the sum.
+// CHECK-LABEL: nd.program @copied
+// CHECK:         %[[P:.*]] = nd.einsum {{.*}} -> !batch_by_pos_by_d_sum_over_model
+// CHECK-NEXT:    %[[C:.*]] = nd.reduce sum %[[P]] {nd.copy_to_send} {{.*}} -> !pos_by_batch_by_d_sum_over_model
+// CHECK-NEXT:    %[[S:.*]] = nd.reshard %[[C]] {{.*}} -> !pos_at_model_by_batch_by_d
+// CHECK:         nd.add
+nd.mesh ["model"=8] machine "h100"
+nd.rule ["f"] -> ["model"]
+nd.rule ["pos"] -> ["model"] unless ["f"]
+nd.program @copied {
+  %h = nd.input "h" : !nd.tensor<["batch"=2, "pos"=2048, "f"=16384], f32>
+  %w = nd.input "w" : !nd.tensor<["f"=16384, "d"=4096], f32>
+  %x = nd.input "x" : !nd.tensor<["batch"=2, "pos"=2048, "d"=4096], f32>
+  %p = nd.einsum %h, %w : (!nd.tensor<["batch"=2, "pos"=2048, "f"=16384], f32>, !nd.tensor<["f"=16384, "d"=4096], f32>) -> !nd.tensor<["batch"=2, "pos"=2048, "d"=4096], f32>
+  %y = nd.add %p, %x : (!nd.tensor<["batch"=2, "pos"=2048, "d"=4096], f32>, !nd.tensor<["batch"=2, "pos"=2048, "d"=4096], f32>) -> !nd.tensor<["batch"=2, "pos"=2048, "d"=4096], f32>
+  nd.output "y", %y : !nd.tensor<["batch"=2, "pos"=2048, "d"=4096], f32>
 }
 
 // -----

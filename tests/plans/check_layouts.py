@@ -216,9 +216,8 @@ class Checker:
 
     def check_gpus(self, name, plan):
         """What is sent is the same; hybrid.mesh takes two steps, since NCCL scatters and
-        completes nothing at once, and megatron.mesh sums where it should scatter, since
-        positions are not the outermost dim in memory."""
-        if name in ("hybrid", "megatron"):
+        completes nothing at once."""
+        if name == "hybrid":
             return
         on_gpus = self.plan(name, "--machine", "h100")
         self.expect(describe_collectives(on_gpus) == describe_collectives(plan),
