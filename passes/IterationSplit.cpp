@@ -86,6 +86,8 @@ public:
     if (!contested.empty())
       split = settle(split, contested);
     if (isOfTable)
+      keepMajorLoops(split);
+    if (isOfTable)
       followConstrained(ofTable, split);
     if (isOfTable && wanted)
       followWanted(ofTable, split);
@@ -153,12 +155,45 @@ private:
     SmallVector<Claim> contested = getContested(split);
     if (!contested.empty())
       split = settle(split, contested);
+    keepMajorLoops(split);
     const double us = getCostUs(split), chosenUs = getCostUs(chosen);
     if (us > chosenUs ||
         (us == chosenUs && countParts(split) < countParts(chosen)))
       return;
     split.constrained = getValueName(wanted.getLoc());
     chosen = std::move(split);
+  }
+
+  /// Where several split loops say together which positions of an operand's
+  /// dimension are read, a device needs all of it. Has one of them alone split,
+  /// if that costs less: the others are computed whole and sliced.
+  void keepMajorLoops(IterationSplit &chosen) {
+    for (OpOperand &operand : op->getOpOperands())
+      for (DimAttr dim :
+           cast<NamedTensorType>(operand.get().getType()).getDims()) {
+        SmallVector<StringAttr> loops;
+        for (StringAttr loop :
+             op.getOperandAccess(operand.getOperandNumber(), dim.getName())
+                 .getLoops())
+          if (!chosen.get(loop).empty())
+            loops.push_back(loop);
+        if (loops.size() < 2)
+          continue;
+        IterationSplit best = chosen;
+        double leastUs = getCostUs(chosen);
+        for (StringAttr kept : loops) {
+          IterationSplit split = chosen;
+          for (auto [other, axes] : llvm::zip_equal(split.dims, split.splits))
+            if (other.getName() != kept &&
+                llvm::is_contained(loops, other.getName()))
+              axes.clear();
+          if (const double us = getCostUs(split); us < leastUs) {
+            leastUs = us;
+            best = std::move(split);
+          }
+        }
+        chosen = std::move(best);
+      }
   }
 
   /// Splits loops as an operand lies that a constraint is on, if that takes
@@ -190,7 +225,11 @@ private:
       SmallVector<Claim> contested = getContested(split);
       if (!contested.empty())
         split = settle(split, contested);
-      if (!isa<ReduceOp>(*op) && getCostUs(split) >= getCostUs(chosen))
+      const double us = getCostUs(split), chosenUs = getCostUs(chosen);
+      // What is sent behind it is computed by more devices for no one.
+      if (!isa<ReduceOp>(*op) &&
+          (us > chosenUs ||
+           (us == chosenUs && countParts(split) <= countParts(chosen))))
         continue;
       split.constrained = *constrained;
       chosen = std::move(split);
