@@ -72,6 +72,7 @@ const std::vector<Elaborator::Builtin> &Elaborator::getBuiltins() {
         {"maximum", &Elaborator::callExtremum, true, {"a", "b"}, 2},
         {"minimum", &Elaborator::callExtremum, true, {"a", "b"}, 2},
         {"rename", &Elaborator::callRename, false},
+        {"reshape", &Elaborator::callReshape, false},
         {"size", &Elaborator::callSize, true, {"dim"}, 1},
         {"where", &Elaborator::callWhere, true, {"condition", "a", "b"}, 3},
     };

@@ -27,7 +27,7 @@ const ast::Function *Elaborator::findFunction(std::string_view name) const {
 }
 
 void Elaborator::reportUnknownFunction(const ast::Name &callee) {
-  std::vector<std::string> names{"einsum", "rename", "broadcast"};
+  std::vector<std::string> names{"einsum", "rename", "reshape", "broadcast"};
   for (const Builtin &builtin : getBuiltins())
     names.push_back(builtin.name);
   for (const auto *table : {&functions, &library})
@@ -59,7 +59,7 @@ Elaborator::bind(const ast::CallExpr &call,
     if (argument.arrow) {
       error(Code::ExpectedToken, *argument.arrow,
             fmt::format("\"{}\" takes no \"->\"", call.callee.text))
-          .note("\"->\" stands in einsum and rename");
+          .note("\"->\" stands in einsum, rename and reshape");
       return std::nullopt;
     }
     size_t position = 0;

@@ -445,6 +445,11 @@ private:
   static const Builtin *findBuiltin(std::string_view name);
   Value callEinsum(const ast::CallExpr &call, const Arguments &);
   Value callRename(const ast::CallExpr &call, const Arguments &);
+  Value callReshape(const ast::CallExpr &call, const Arguments &);
+  bool checkReshape(Tensor x, const std::vector<Dim> &from,
+                    const std::vector<Dim> &to,
+                    const std::vector<Operand> &read,
+                    const std::vector<Operand> &made);
   Value callBroadcast(const ast::CallExpr &call, const Arguments &);
   Value callUnary(const ast::CallExpr &call, const Arguments &arguments);
   Value callExtremum(const ast::CallExpr &call, const Arguments &arguments);
