@@ -1,6 +1,7 @@
 """Rules for roles against the formulas of ZeRO, on meshes of 2 to 8 devices, in f32 and bf16:
 bytes that parameters, their gradients and the optimizer's state take on a device, and what is
-sent, by kind and phase. Checkpoints of each layout go on under each other one.
+sent, by kind and phase. Checkpoints of each layout go on under each other one. When and
+together with what gathers and sums are sent changes no bit of a loss.
 
 Arguments: meshc, the repository.
 """
@@ -37,6 +38,19 @@ model small(x: f32[batch, in], target: f32[batch, out]) {
 }
 data over batch { x = npy("x.npy")  target = npy("target.npy") }
 train { minimize loss  optimizer adam(lr = 0.05)  steps 8 }
+"""
+LAYERS = """dim batch = 6
+dim wide = 8
+dim layers = 5
+mesh data = 2
+layout { batch -> data  params: * -> data }
+model layered(x: f32[batch, wide], target: f32[batch, wide]) {
+  let h = x
+  for layer in layers { h = h + tanh(dense(h, from = wide, to = wide') as inner)[wide' = wide] }
+  output loss = mean((h - target) ^ 2)
+}
+data over batch { x = npy("x.npy")  target = npy("target.npy") }
+train { minimize loss  optimizer adam(lr = 0.05)  steps 6 }
 """
 
 
@@ -115,13 +129,24 @@ class Test:
         assert done.returncode == 0, (arguments, done.stdout, done.stderr)
         return done.stdout
 
+    def losses(self, program, *flags):
+        lines = self.folder / "metrics"
+        lines.unlink(missing_ok=True)
+        self.run(program, "train", "--data-dir", self.folder, "--no-eval", "--metrics", lines,
+                 *flags)
+        return [json.loads(line)["loss"] for line in
+                lines.read_text(encoding="utf-8").splitlines()]
+
+    def write_data(self, **widths):
+        for name, width in widths.items():
+            values = [((7 * i * i + 3 * i) % 41 - 20) / 16 for i in range(12 * width)]
+            npy.write(self.folder / f"{name}.npy", values, [12, width])
+
     def check_checkpoints(self):
         """Half a training under one layout and the rest under another has the losses of all of
         it under one that splits nothing but the batch: to rounding of sums, which each mesh has
         its order of."""
-        for name, width in (("x", 5), ("target", 4)):
-            values = [((7 * i * i + 3 * i) % 41 - 20) / 16 for i in range(12 * width)]
-            npy.write(self.folder / f"{name}.npy", values, [12, width])
+        self.write_data(x=5, target=4)
         spec = self.folder / "small.mesh"
         spec.write_text(SMALL, encoding="utf-8")
         programs = {}
@@ -130,23 +155,32 @@ class Test:
             layout = "batch -> data" + (f", {stage}" if stage else "")
             self.meshc.run("compile", str(spec), "--layout", layout, "-o", str(programs[stage]))
 
-        def losses(program, *flags):
-            lines = self.folder / "metrics"
-            lines.unlink(missing_ok=True)
-            self.run(program, "train", "--data-dir", self.folder, "--no-eval", "--metrics", lines,
-                     *flags)
-            return [json.loads(line)["loss"] for line in
-                    lines.read_text(encoding="utf-8").splitlines()]
-
-        wanted = losses(programs[""])
+        wanted = self.losses(programs[""])
         assert wanted[-1] < 0.9 * wanted[0], wanted
         for number, (one, other) in enumerate(itertools.product(STAGES, STAGES)):
             saved = self.folder / f"saved-{number}"
-            first = losses(programs[one], "--steps", 4, "--save", saved)
-            found = first + losses(programs[other], "--resume", saved)
+            first = self.losses(programs[one], "--steps", 4, "--save", saved)
+            found = first + self.losses(programs[other], "--resume", saved)
             self.expect(len(found) == len(wanted) and
                         all(abs(a - b) <= 2e-6 * abs(b) for a, b in zip(found, wanted)),
                         f"from {one or 'whole'} to {other or 'whole'}: {found}, not {wanted}")
+
+    def check_orders(self):
+        """Layers ahead that gathers are sent, and what goes in one transfer."""
+        self.write_data(x=8, target=8)
+        spec = self.folder / "layers.mesh"
+        spec.write_text(LAYERS, encoding="utf-8")
+        found = {}
+        for flags in ((), ("--prefetch", "1"), ("--prefetch", "2"), ("--bucket-bytes", "0"),
+                      ("--prefetch", "1", "--bucket-bytes", "0")):
+            program = self.folder / "layers"
+            self.meshc.run("compile", str(spec), *flags, "-o", str(program))
+            for run in ((), ("--processes", "2")):
+                found[flags + run] = self.losses(program, *run)
+        wanted = found[()]
+        assert len(wanted) == 6 and wanted[-1] < 0.9 * wanted[0], wanted
+        for flags, losses in found.items():
+            self.expect(losses == wanted, f"{' '.join(flags)}: {losses}, not {wanted}")
 
 
 def main():
@@ -157,6 +191,7 @@ def main():
             test.check_traffic(stage, devices)
     test.check_narrow()
     test.check_checkpoints()
+    test.check_orders()
     if test.problems:
         sys.exit("\n".join(test.problems))
 
