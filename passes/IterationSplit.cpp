@@ -171,12 +171,13 @@ private:
     for (OpOperand &operand : op->getOpOperands())
       for (DimAttr dim :
            cast<NamedTensorType>(operand.get().getType()).getDims()) {
+        const DimAccess access =
+            op.getOperandAccess(operand.getOperandNumber(), dim.getName());
         SmallVector<StringAttr> loops;
-        for (StringAttr loop :
-             op.getOperandAccess(operand.getOperandNumber(), dim.getName())
-                 .getLoops())
-          if (!chosen.get(loop).empty())
-            loops.push_back(loop);
+        for (auto [loop, axes] : llvm::zip_equal(chosen.dims, chosen.splits))
+          if (!axes.empty() &&
+              llvm::is_contained(access.getLoops(), loop.getName()))
+            loops.push_back(loop.getName());
         if (loops.size() < 2)
           continue;
         IterationSplit best = chosen;
