@@ -105,9 +105,10 @@ def make_evaluation(meshc, libraries):
     return Program(libraries, run)
 
 
-def check_waits(log, number, choose, expected, *runs):
+def check_waits(log, number, choose, expected, *runs, hidden=0):
     """Leaves out each wait of the program that runs as the `number`-th which `choose`
-    takes of all its waits and others do not imply, in each of `runs`, which wait alike."""
+    takes of all its waits and others do not imply, in each of `runs`, which wait alike.
+    All but so many `hidden` ones show."""
     right = runs[0](LOG=log)
     events = waits.read(log)
     chosen = choose(waits.split(events)[number])
@@ -115,9 +116,10 @@ def check_waits(log, number, choose, expected, *runs):
     if len(needed) != expected:
         yield f"of the waits {chosen} {needed} are needed, expected {expected}"
     for run in runs:
-        for wait in needed:
-            if all(run(SEED=seed, DROP_WAIT=wait) == right for seed in SEEDS):
-                yield f"{run.__name__}: wait {wait} was left out, and nothing shows it"
+        silent = [wait for wait in needed
+                  if all(run(SEED=seed, DROP_WAIT=wait) == right for seed in SEEDS)]
+        if len(silent) != hidden:
+            yield f"{run.__name__}: waits {silent} were left out, and nothing shows it"
 
 
 def check(meshc, libraries):
@@ -131,9 +133,11 @@ def check(meshc, libraries):
     # For all streams but the one that begins and ends the program.
     ends = 2 * DEVICES - 1
     logs = [f"{meshc.folder.name}/{name}.log" for name in ("training", "processes", "evaluation")]
-    yield from check_waits(logs[0], 2, lambda step: step[ends:-ends], 24,
+    yield from check_waits(logs[0], 2, lambda step: step[ends:-ends], 30,
                            training.run_on_one_gpu, training.run_graphs)
-    yield from check_waits(logs[1], 2, lambda step: step, 4, training.run_processes)
+    # The last gradient leaves behind a transfer of three others. Between processes that
+    # takes longer than the kernel which makes it, under 330 seeds: on one GPU its wait shows.
+    yield from check_waits(logs[1], 2, lambda step: step, 5, training.run_processes, hidden=1)
     # The streams that compute, of all devices but the first.
     yield from check_waits(logs[2], 1, lambda evaluation: evaluation, 2 * (DEVICES - 1),
                            make_evaluation(meshc, libraries).run_on_one_gpu)
