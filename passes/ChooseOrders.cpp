@@ -142,14 +142,16 @@ public:
 
 private:
   /// Takes out the copies of an earlier choice in front of what the outside
-  /// sees.
+  /// sees, but for those of a value with a sharding of its own, which it has
+  /// not.
   void dropCopies() {
     for (Operation *op : getOperations(program)) {
       auto border = dyn_cast<BorderOpInterface>(op);
       if (!border || !border.isExit())
         continue;
       Operation *copy = op->getOperand(0).getDefiningOp();
-      if (!copy || !isReordering(copy))
+      if (!copy || !isReordering(copy) ||
+          cast<NamedTensorType>(copy->getOperand(0).getType()).getSharding())
         continue;
       op->setOperand(0, copy->getOperand(0));
       if (copy->use_empty())

@@ -70,6 +70,24 @@ nd.program @constraint {
 
 // -----
 
+// What a variable becomes has no sharding of its own: the copy that takes it off
+// stays.
+// CHECK-LABEL: nd.program @written
+// CHECK:         %[[R:.*]] = nd.reshard
+// CHECK-NEXT:    %[[W:.*]] = nd.broadcast %[[R]] {{.*}} -> !k
+// CHECK-NEXT:    nd.write @z, %[[W]]
+nd.mesh ["c"=2]
+nd.variable model_state @z : !nd.tensor<["k"=4], f32> = #nd.fill<1.0>
+nd.program @written {
+  %z = nd.read @z : !nd.tensor<["k"=4], f32>
+  %n = nd.neg %z : (!nd.tensor<["k"=4], f32>) -> !nd.tensor<["k"=4], f32>
+  %r = nd.reshard %n : !nd.tensor<["k"=4], f32> -> !nd.tensor<["k"=4], f32, <"k"@c>>
+  %w = nd.broadcast %r : (!nd.tensor<["k"=4], f32, <"k"@c>>) -> !nd.tensor<["k"=4], f32>
+  nd.write @z, %w : !nd.tensor<["k"=4], f32>
+}
+
+// -----
+
 // An ensemble: members are columns like k, and no library is contiguous along both,
 // so that the result does not end in members, which the reader would like.
 // CHECK-LABEL: nd.program @ensemble
