@@ -2,7 +2,8 @@
 
 On a mesh of 2x2 each dim lies on one axis at most: 63 shapes with a layout, 3,969 pairs. Every
 element is where it belongs, and where the layouts say that each device has what it needs,
-nothing is sent. With `--all`; without, those of each seventh pair."""
+nothing is sent. With `--all`; without, those of each seventh pair. Dims of one position come
+and go."""
 
 import itertools
 import json
@@ -67,7 +68,8 @@ def get_spec(pairs):
         dims += [f"dim {name} = {size}" for name, size in zip(get_names(shape), shape)]
     for number, (before, after) in enumerate(pairs):
         names, others = get_names(before[0]), [f"{name}'" for name in get_names(after[0])]
-        for value, own, axes in ((f"s{number}", names, before[1]), (f"t{number}", others, after[1])):
+        for value, own, axes in ((f"s{number}", names, before[1]),
+                                 (f"t{number}", others, after[1])):
             rules += [f'"{value}": {name} -> {axis or "()"}' for name, axis in zip(own, axes)]
         place = others[0] and f"iota({others[0]})"
         for name in others[1:]:
@@ -106,6 +108,26 @@ class Checker:
             if f"s{number}" in sent and lacks_nothing(before, after):
                 self.problems.append(f"{before} to {after}: {sent[f's{number}']['kind']}")
 
+    def check_ones(self):
+        """Of x, 0 to 15 in order, every reshape is so too."""
+        spec = self.folder / "ones.mesh"
+        shapes = {"a": "x, all -> (one, s0_0)", "b": "a, (one, s0_0) -> (s1_0, s1_1)",
+                  "c": "b, (s1_0, s1_1) -> (s1_0', one, s1_1')", "d": "x, () -> one",
+                  "e": "d, one -> ()", "f": "d, (one, all) -> (s1_0, s1_1)",
+                  "g": "d, (all, one) -> (one', s0_0, one)"}
+        lines = ["mesh m = 2", "dim one = 1"]
+        lines += [f"dim {name} = {size}" for name, size in
+                  (("all", 16), ("s0_0", 16), ("s1_0", 2), ("s1_1", 8))]
+        lines += ["layout { all -> m  s1_0 -> m }", "model ones(x: f32[all]) {"]
+        lines += [f"output {name} = reshape({of})" for name, of in shapes.items()]
+        spec.write_text("\n".join([*lines, "}"]) + "\n", encoding="utf-8")
+        files = {name: self.folder / f"{name}.npy" for name in shapes}
+        words = [word for name, file in files.items() for word in ("--out", f"{name}={file}")]
+        self.meshc.run("run", str(spec), "--eval", "--in", f"x={self.input}", *words)
+        for name, file in files.items():
+            if list(npy.read(file)) != list(range(ELEMENTS)):
+                self.problems.append(f"reshape({shapes[name]}): {list(npy.read(file))}")
+
 
 def main():
     checker = Checker(compiler.Compiler(sys.argv[1], sys.argv[2]))
@@ -115,6 +137,7 @@ def main():
         pairs = pairs[3::7]
     for begin in range(0, len(pairs), 189):
         checker.check(pairs[begin:begin + 189])
+    checker.check_ones()
     print(f"{len(pairs)} reshapes")
     if checker.problems:
         sys.exit("\n".join(checker.problems))
