@@ -120,6 +120,17 @@ std::optional<layout::Window> getWindow(const DimAccess &access,
                                         mlir::StringAttr loop,
                                         llvm::ArrayRef<DimAttr> loops);
 
+/// The blocks of a dimension of `size` that is a digit of one loop, or whose
+/// digits are loops, with the position in them by the loops' names
+/// (layout::findDigitBlocks). `getSplit` says how a loop is split.
+struct DigitBlocks {
+  layout::DimSplit split;
+  DimAccess local;
+};
+std::optional<DigitBlocks> findDigitBlocks(
+    const DimAccess &access, int64_t size, llvm::ArrayRef<DimAttr> loops,
+    llvm::function_ref<layout::DimSplit(mlir::StringAttr)> getSplit);
+
 /// What an operation is on one device: a value for each result.
 using LocalResults = mlir::FailureOr<llvm::SmallVector<mlir::Value>>;
 

@@ -27,6 +27,8 @@ def SPMD_ViewOp : SPMD_Op<"view", [Pure]> {
     - (C5) operand and result have the local shapes of source and target.
     - (C6) a window of the source is what its access reads, of a loop that the
       target splits over the same axes.
+    - (C7) any other dimension of the source that is split is a loop of the
+      target, which is split so, or has the blocks that digits of its loops have.
   }];
   let arguments = (ins AnyRankedTensor:$input,
                        TypedArrayAttrBase<ND_AccessAttr, "accesses">:$accesses,

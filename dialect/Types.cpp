@@ -1,4 +1,6 @@
 #include "dialect/ND.h"
+
+#include "layout/Digits.h"
 #include "layout/Machine.h"
 
 #include "llvm/ADT/SmallSet.h"
@@ -284,6 +286,26 @@ std::optional<layout::Window> nd::getWindow(const DimAccess &access,
   if (window)
     window->loop = loop.str();
   return window;
+}
+
+std::optional<DigitBlocks>
+nd::findDigitBlocks(const DimAccess &access, int64_t size,
+                    ArrayRef<DimAttr> loops,
+                    function_ref<layout::DimSplit(StringAttr)> getSplit) {
+  std::vector<int64_t> sizes;
+  std::vector<layout::DimSplit> splits;
+  for (StringAttr name : access.getLoops()) {
+    for (DimAttr known : loops)
+      if (known.getName() == name)
+        sizes.push_back(known.getSize());
+    splits.push_back(getSplit(name));
+  }
+  assert(sizes.size() == splits.size() && "a loop is missing");
+  auto blocks = layout::findDigitBlocks(access.getForm(), sizes, splits, size);
+  if (!blocks)
+    return std::nullopt;
+  return DigitBlocks{std::move(blocks->split),
+                     DimAccess(std::move(blocks->local), access.getLoops())};
 }
 
 std::string nd::toString(const DimAccess &access) {

@@ -104,7 +104,7 @@ private:
                       std::nullopt, {}));
       loop = name ? find(name) : nullptr;
     }
-    if (!loop && here.empty())
+    if (!loop && (here.empty() || isDigit(type, dim, access)))
       return success();
     if (!loop)
       return op->emitOpError("needs dimension ")
@@ -116,6 +116,26 @@ private:
       return success();
     return op->emitOpError("splits dimension ")
            << loop->name << " in two ways: operands and result must agree";
+  }
+
+  /// Whether `dim`, which is no loop, has the blocks that digits have where the
+  /// loops are split as they are.
+  bool isDigit(NamedTensorType type, StringAttr dim, const DimAccess &access) {
+    auto getSplit = [&](StringAttr name) {
+      const Loop *loop = find(name);
+      return getSplitOf(loop && loop->split ? *loop->split
+                                            : ArrayRef<AxisRefAttr>());
+    };
+    const auto blocks =
+        findDigitBlocks(access, type.getDims()[type.findDim(dim)].getSize(),
+                        op.getIterationDims(), getSplit);
+    return blocks &&
+           blocks->split == getSplitOf(type.getSharding().getAxes(dim));
+  }
+
+  layout::DimSplit getSplitOf(ArrayRef<AxisRefAttr> axes) const {
+    return layout::joinParts(llvm::map_to_vector(
+        axes, [&](AxisRefAttr axis) { return getAxisRef(axis, mesh); }));
   }
 
   LogicalResult checkLoop(const Loop &loop) {

@@ -266,6 +266,23 @@ LocalResults ViewOp::buildLocal(PartitionBuilder &builder, ValueRange shards) {
 
 //===-- On one device -----------------------------------------------------===//
 
+/// The blocks of dimension `dim` of what `view` reads, which is split and no
+/// loop.
+static std::optional<DigitBlocks> findDigitBlocksOf(spmd::ViewOp view,
+                                                    StringAttr dim) {
+  const NamedTensorType source = view.getSourceType();
+  const NamedTensorType target = view.getTargetType();
+  const layout::Mesh mesh = nd::getMesh(view);
+  auto getSplit = [&](StringAttr loop) {
+    layout::DimSplit split;
+    for (AxisRefAttr axis : target.getSharding().getAxes(loop))
+      split.push_back(getAxisRef(axis, mesh));
+    return split;
+  };
+  return findDigitBlocks(getAccess(view.getAccesses(), source, target, dim),
+                         getSize(source, dim), target.getDims(), getSplit);
+}
+
 LogicalResult spmd::ViewOp::verify() {
   NamedTensorType source = getSourceType(), target = getTargetType();
   if (failed(verifyView(*this, getAccesses(), source, target)))
@@ -282,13 +299,24 @@ LogicalResult spmd::ViewOp::verify() {
     return emitOpError("(C5) expected local shapes ")
            << getLocalType(source, mesh) << " and "
            << getLocalType(target, mesh);
+  const layout::Sharding had = getSharding(source, mesh);
   for (DimSplitAttr split : source.getSharding().getSplits()) {
     WindowAttr window = split.getWindow();
-    if (!window)
+    DimAccess access = getAccess(getAccesses(), source, target, split.getDim());
+    if (!window) {
+      const auto blocks = access.getLoop()
+                              ? std::nullopt
+                              : findDigitBlocksOf(*this, split.getDim());
+      if (!access.getLoop() &&
+          (!blocks ||
+           blocks->split != had.dims[size_t(source.findDim(split.getDim()))]))
+        return emitOpError("(C7) dimension ")
+               << split.getDim() << " is read at " << toString(access)
+               << ", of which a device has no such block";
       continue;
+    }
     const StringAttr loop =
         window.getLoop() ? window.getLoop().getName() : StringAttr();
-    DimAccess access = getAccess(getAccesses(), source, target, split.getDim());
     const bool isOfBlocks =
         loop ? target.getSharding().getAxes(loop) == split.getAxes()
              : llvm::all_of(access.getLoops(), [&](StringAttr other) {
@@ -339,6 +367,8 @@ std::optional<DimAccess> spmd::ViewOp::getLocalAccess(StringAttr dim) {
                                  form.getDivisor()),
         access.getLoops());
   }
+  if (!getSourceType().getSharding().getAxes(dim).empty())
+    return findDigitBlocksOf(*this, dim)->local;
   ShardingAttr sharding = getTargetType().getSharding();
   bool isSplit = llvm::any_of(access.getLoops(), [&](StringAttr loop) {
     return !sharding.getAxes(loop).empty();
@@ -465,7 +495,8 @@ Value spmd::ViewOp::buildGeneric(OpBuilder &inner) {
           // A dimension that is a loop is split as the loop is.
           if (StringAttr loop = access.getLoop()) {
             indices.push_back(localIndex(loop));
-          } else if (inputType.getSharding().getWindow(dim.getName())) {
+          } else if (inputType.getSharding().getWindow(dim.getName()) ||
+                     !inputType.getSharding().getAxes(dim.getName()).empty()) {
             DimAccess local = *getLocalAccess(dim.getName());
             indices.push_back(
                 positions.build(local, getRanges(local, getLocalCount),

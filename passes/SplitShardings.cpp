@@ -34,6 +34,30 @@ static StringAttr findSplitLoop(const DimAccess &access,
   return found;
 }
 
+/// Whether other dimensions have none of these axes.
+static bool areFree(const layout::Sharding &sharding,
+                    const layout::DimSplit &axes) {
+  for (const layout::DimSplit &other : sharding.dims)
+    for (layout::AxisRef taken : other)
+      for (layout::AxisRef axis : axes)
+        if (taken.axis == axis.axis && taken.pre < axis.pre * axis.size &&
+            axis.pre < taken.pre * taken.size)
+          return false;
+  return true;
+}
+
+/// Splits dimension `number` as the digits of loops are, if they have blocks.
+static bool addDigits(layout::Sharding &sharding, size_t number, DimAttr dim,
+                      const DimAccess &access, const IterationSplit &split) {
+  const auto blocks =
+      findDigitBlocks(access, dim.getSize(), split.dims,
+                      [&](StringAttr loop) { return split.get(loop); });
+  if (!blocks || !areFree(sharding, blocks->split))
+    return false;
+  sharding.dims[number] = blocks->split;
+  return true;
+}
+
 /// Splits dimension `number`, which is no loop, as a window where blocks of one
 /// loop read one that is smaller than the dimension.
 static void addWindow(layout::Sharding &sharding, size_t number, DimAttr dim,
@@ -67,12 +91,20 @@ layout::Sharding meshc::getOperandSharding(PartitionOpInterface op,
     return op.getOperandAccess(operand, dim.getName());
   };
   layout::Sharding sharding = getSharding(type, split, getAccess);
-  // Of the digits of a loop the quotient has the axes, if it can.
+  llvm::SmallDenseSet<size_t> areDigits;
+  for (auto [number, dim] : llvm::enumerate(type.getDims()))
+    if (DimAccess access = getAccess(dim);
+        !access.getSplitLoop() &&
+        addDigits(sharding, number, dim, access, split))
+      areDigits.insert(number);
+  // Of the digits of a loop whose blocks are none of theirs the quotient has
+  // the axes, if it can.
   for (bool isRing : {false, true})
     for (auto [number, dim] : llvm::enumerate(type.getDims()))
       if (DimAccess access = getAccess(dim);
-          !access.getSplitLoop() && isRing == (access.getForm().getKind() ==
-                                               layout::Access::Kind::Modulo))
+          !access.getSplitLoop() && !areDigits.contains(number) &&
+          isRing ==
+              (access.getForm().getKind() == layout::Access::Kind::Modulo))
         addWindow(sharding, number, dim, access, split);
   return sharding;
 }

@@ -274,6 +274,15 @@ spmd.program @c6_another_window {
 
 // -----
 
+nd.mesh ["a"=3, "c"=2]
+spmd.program @c7_other_digits {
+  %0 = spmd.input "x" of !nd.tensor<["h"=3, "d"=4], f32, <"h"@a, "d"@c>> : tensor<1x2xf32>
+  // expected-error @below {{'spmd.view' op (C7) dimension "h" is read at floor(n / 4), of which a device has no such block}}
+  %1 = spmd.view %0 ["h" = floor("n" / 4), "d" = "n" mod 4] from !nd.tensor<["h"=3, "d"=4], f32, <"h"@a, "d"@c>> to !nd.tensor<["n"=12], f32, <"n"@c@a>> : tensor<1x2xf32> -> tensor<2xf32>
+}
+
+// -----
+
 nd.mesh ["m"=3]
 spmd.program @c1_nobody_owns_a_window {
   %0 = spmd.input "x" of !nd.tensor<["y"=7], f32, <"y"@m>> : tensor<3xf32>

@@ -22,6 +22,7 @@ static constexpr Kind kinds[] = {
     {"window", "x[n = 2 * m + 3 * k - 1 else 0]"},
     {"diagonal", "x[n = m, k = m], x[n = m] where x has m"},
     {"swap", "x[n = m, m = n]"},
+    {"digits", "x[n = floor(t / 4), m = t % 4], x[t = 4 * n + m]"},
     {"list", "x[(n, m) = 2 * (i, j) + (k, l) else 0]"},
     {"tensor", "an index by integers"},
     {"tensor-dim", "x[n = i] where i has n"},
@@ -95,8 +96,8 @@ Tree Generator::run(int statements) {
   return std::move(tree);
 }
 
-/// Six dims, of which some are small enough for windows, their primes, and
-/// inputs of every type.
+/// Six dims, of which some are small enough for windows and one may have two
+/// others as its digits, their primes, and inputs of every type.
 void Generator::declare() {
   static constexpr int64_t sizes[] = {2, 3, 4, 5, 7};
   static constexpr const char *names[] = {"b", "n", "m", "k", "t", "w"};
@@ -106,6 +107,11 @@ void Generator::declare() {
       size = 1;
     if (name == std::string("w"))
       size = 2 + pick(2);
+    if (name == std::string("t") && allows("digits") && flip()) {
+      const int64_t product =
+          tree.dims[declared[1]].size * tree.dims[declared[2]].size;
+      size = product > 15 ? size : product;
+    }
     declared.push_back(DimId(tree.dims.size()));
     tree.dims.push_back({name, size, -1});
     if (size <= 3)

@@ -38,6 +38,20 @@ static Expr shift(Expr x, int64_t value) {
   return binary(value < 0 ? "-" : "+", std::move(x), whole(std::abs(value)));
 }
 
+/// Two dims as the digits of a number of as many positions: 4 * n + m.
+std::optional<Expr> Generator::makeNumber(int64_t positions,
+                                          const Dims &taken) {
+  const auto major = pickOtherDim(taken);
+  if (!major || size(*major) == 1 || positions % size(*major) != 0)
+    return std::nullopt;
+  const int64_t rest = positions / size(*major);
+  const auto minor = pickOtherDim(unite(taken, {*major}), rest);
+  if (!minor || rest == 1)
+    return std::nullopt;
+  return binary("+", binary("*", whole(rest), positionOf(*major)),
+                positionOf(*minor));
+}
+
 /// A position along `dim` of dims and numbers. The result has none of `taken`.
 std::optional<Expr> Generator::makePosition(DimId dim, const Dims &taken) {
   const int64_t extent = size(dim);
@@ -54,6 +68,9 @@ std::optional<Expr> Generator::makePosition(DimId dim, const Dims &taken) {
       return shift(scaled, offset);
     return shift(binary(flip(3) ? "-" : "+", scaled, inner), offset);
   };
+  if (allows("digits") && flip(3))
+    if (auto number = makeNumber(extent, taken))
+      return number;
   switch (pick(12)) {
   case 0:
     return allows("slice") ? std::optional(shift(loop, pick(extent)))
@@ -144,6 +161,15 @@ std::optional<Expr> Generator::makeSeveral(const std::string &name) {
   std::shuffle(dims.begin(), dims.end(), random);
   const DimId a = dims[0], b = dims[1];
   Expr view = make(ExprKind::Index, "", {makeOperand(name)});
+  if (allows("digits") && size(a) > 1 && size(b) > 1)
+    if (auto number = pickOtherDim(dims, size(a) * size(b))) {
+      view.parts.push_back(
+          {{a},
+           call("floor", {binary("/", positionOf(*number), whole(size(b)))})});
+      view.parts.push_back(
+          {{b}, binary("%", positionOf(*number), whole(size(b)))});
+      return view;
+    }
   switch (pick(5)) {
   case 0:
   case 1: {

@@ -84,6 +84,7 @@ private:
   std::optional<Expr> makeViewOf(const std::string &name);
   std::optional<Expr> makePosition(DimId dim, const Dims &taken);
   std::optional<Expr> makeTensorPosition(DimId dim);
+  std::optional<Expr> makeNumber(int64_t positions, const Dims &taken);
   std::optional<Expr> makeSeveral(const std::string &name);
   std::optional<Expr> makeSlice();
   std::optional<Expr> makeViewedProduct();

@@ -555,3 +555,23 @@ nd.program @window_of_terms {
   %1 = nd.reduce max %0 : (!nd.tensor<["row"=7, "dy"=3], f32>) -> !nd.tensor<["row"=7], f32>
   nd.output "o", %1 : !nd.tensor<["row"=7], f32>
 }
+
+// -----
+
+// Digits have the axes of the number, and the number those of its digits: a
+// device has one head and half of its elements, which are its block of both.
+// CHECK-LABEL: nd.program @digits
+// CHECK-NEXT:    %[[X:.*]] = nd.input "x" : !h_at_a_by_d_at_c
+// CHECK-NEXT:    %[[N:.*]] = nd.view %[[X]] ["d" = "n" mod 4, "h" = floor("n" / 4)] : {{.*}} -> !n_at_a_c
+// CHECK-NEXT:    %[[Y:.*]] = nd.view %[[N]] ["n" = "d" + 4 "h"] : {{.*}} -> !h_at_a_by_d_at_c
+// CHECK-NEXT:    nd.output "y", %[[Y]] : !h_at_a_by_d_at_c
+nd.mesh ["a"=3, "c"=2]
+nd.rule ["n"] -> ["a", "c"]
+nd.rule ["h"] -> ["a"]
+nd.rule ["d"] -> ["c"]
+nd.program @digits {
+  %x = nd.input "x" : !nd.tensor<["h"=3, "d"=4], f32>
+  %0 = nd.view %x ["d" = "n" mod 4, "h" = floor("n" / 4)] : (!nd.tensor<["h"=3, "d"=4], f32>) -> !nd.tensor<["n"=12], f32>
+  %1 = nd.view %0 ["n" = "d" + 4 "h"] : (!nd.tensor<["n"=12], f32>) -> !nd.tensor<["h"=3, "d"=4], f32>
+  nd.output "y", %1 : !nd.tensor<["h"=3, "d"=4], f32>
+}

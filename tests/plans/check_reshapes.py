@@ -2,8 +2,8 @@
 
 On a mesh of 2x2 each dim lies on one axis at most: 63 shapes with a layout, 3,969 pairs. Every
 element is where it belongs, and where the layouts say that each device has what it needs,
-nothing is sent. With `--all`; without, those of each seventh pair. Dims of one position come
-and go."""
+nothing is sent. With `--all`; without, those of each seventh pair. Of dims over both axes, in
+either order, there are 5,056 pairs more. Dims of one position come and go."""
 
 import itertools
 import json
@@ -21,15 +21,23 @@ SHAPES = [shape for rank in (1, 2, 3)
 
 
 def get_layouts(rank):
-    """The axis of each dim, or none."""
-    for axes in itertools.product((None, *MESH), repeat=rank):
-        used = [axis for axis in axes if axis]
+    """The axes of each dim, one at most."""
+    for axes in itertools.product(((), *((axis,) for axis in MESH)), repeat=rank):
+        used = [axis for split in axes for axis in split]
         if len(set(used)) == len(used):
             yield axes
 
 
+def get_joint_layouts(rank):
+    """One dim over both axes."""
+    for dim in range(rank):
+        for order in itertools.permutations(MESH):
+            yield tuple(order if number == dim else () for number in range(rank))
+
+
 PLACES = [(shape, axes) for shape in SHAPES for axes in get_layouts(len(shape))]
 assert len(PLACES) == 63
+JOINT = [(shape, axes) for shape in SHAPES for axes in get_joint_layouts(len(shape))]
 
 
 def get_names(shape):
@@ -39,10 +47,12 @@ def get_names(shape):
 def get_held(shape, axes, position):
     """The elements, by their place in the whole, that a device holds."""
     ranges = []
-    for size, axis in zip(shape, axes):
-        block = size // MESH[axis] if axis else size
-        begin = block * position[axis] if axis else 0
-        ranges.append(range(begin, begin + block))
+    for size, split in zip(shape, axes):
+        held, block = range(size), size
+        for axis in split:
+            block = -(-block // MESH[axis])
+            held = held[block * position[axis]:][:block]
+        ranges.append(held)
     held = set()
     for point in itertools.product(*ranges):
         place = 0
@@ -70,7 +80,8 @@ def get_spec(pairs):
         names, others = get_names(before[0]), [f"{name}'" for name in get_names(after[0])]
         for value, own, axes in ((f"s{number}", names, before[1]),
                                  (f"t{number}", others, after[1])):
-            rules += [f'"{value}": {name} -> {axis or "()"}' for name, axis in zip(own, axes)]
+            rules += [f'"{value}": {name} -> ({", ".join(split)})'
+                      for name, split in zip(own, axes)]
         place = others[0] and f"iota({others[0]})"
         for name in others[1:]:
             place = f"({place} * size({name}) + iota({name}))"
@@ -133,8 +144,10 @@ def main():
     checker = Checker(compiler.Compiler(sys.argv[1], sys.argv[2]))
     pairs = list(itertools.product(PLACES, repeat=2))
     assert len(pairs) == 3969
-    if "--all" not in sys.argv[3:]:
-        pairs = pairs[3::7]
+    joint = [pair for pair in itertools.product(PLACES + JOINT, repeat=2)
+             if pair[0] in JOINT or pair[1] in JOINT]
+    assert len(joint) == 5056
+    pairs = pairs + joint if "--all" in sys.argv[3:] else pairs[3::7] + joint[5::31]
     for begin in range(0, len(pairs), 189):
         checker.check(pairs[begin:begin + 189])
     checker.check_ones()
