@@ -591,4 +591,5 @@ void meshc::addSimplifications(RewritePatternSet &patterns) {
                SelectByConstant, SumOfEinsum, ViewOfEinsum>(
       patterns.getContext());
   addGeneratedViews(patterns);
+  addComposedViews(patterns);
 }

@@ -38,6 +38,8 @@ void addSimplifications(mlir::RewritePatternSet &patterns);
 /// Of them those on views of what each device can say by itself: constants,
 /// positions, what is repeated.
 void addGeneratedViews(mlir::RewritePatternSet &patterns);
+/// Of them the one that makes a view of a view.
+void addComposedViews(mlir::RewritePatternSet &patterns);
 
 } // namespace meshc
 

@@ -8,8 +8,6 @@ KNOWN = {
                 "devices, all of x is gathered, 8 elements for 2",
     "C12-wide": "a window that is as wide as the dim, with zeros on one side, gathers all of it, 8 "
                 "elements for 4 or 5",
-    "C12-ring": "windows of blocks around a ring, x[n = (4 * block + j + 15) % 16], gather all of "
-                "x, 12 elements for 2, where x[n = (n + j + 15) % 16] exchanges borders",
     "L7-stride": "an exchange for x[a = 2 * new] sends the rows between those that are read, too, "
                  "2 for 1",
 }

@@ -412,3 +412,39 @@ nd.program @scalar_forms_of_constants {
   %seed = nd.fold_in %two, %two : (!nd.tensor<[], i64>, !nd.tensor<[], i64>) -> !nd.tensor<[], i64>
   nd.output "seed", %seed : !nd.tensor<[], i64>
 }
+
+// -----
+
+// A view of a view is one, where a position is an access and all that the outer
+// one reads is there: blocks around a ring, of a row.
+// CHECK-LABEL: nd.program @one_view
+// CHECK-NEXT:    %[[X:.*]] = nd.input "x"
+// CHECK-NEXT:    %[[Y:.*]] = nd.view %[[X]] ["b" = 1, "n" = (4 "block" + "j" + 15) mod 16] : {{.*}} -> !m_by_block_by_j
+// CHECK-NEXT:    nd.output "y", %[[Y]]
+nd.program @one_view {
+  %x = nd.input "x" : !nd.tensor<["b"=2, "n"=16, "m"=3], f32>
+  %0 = nd.view %x ["b" = 1, "n" = "p" mod 16] : (!nd.tensor<["b"=2, "n"=16, "m"=3], f32>) -> !nd.tensor<["p"=34, "m"=3], f32>
+  %1 = nd.view %0 ["p" = "j" + 4 "block" + 15] : (!nd.tensor<["p"=34, "m"=3], f32>) -> !nd.tensor<["m"=3, "block"=4, "j"=4], f32>
+  nd.output "y", %1 : !nd.tensor<["m"=3, "block"=4, "j"=4], f32>
+}
+
+// -----
+
+// What the outer one reads outside is 0, whatever the inner one has there; the
+// quotient of a remainder is no access; of a multiple of the modulus no position
+// follows.
+// CHECK-LABEL: nd.program @two_views
+// CHECK-COUNT-6: nd.view
+// CHECK-NOT:     nd.view
+nd.program @two_views {
+  %x = nd.input "x" : !nd.tensor<["n"=6], f32>
+  %0 = nd.view %x ["n" = "p" + 2] : (!nd.tensor<["n"=6], f32>) -> !nd.tensor<["p"=3], f32>
+  %1 = nd.view %0 ["p" = "q" + 1] : (!nd.tensor<["p"=3], f32>) -> !nd.tensor<["q"=3], f32>
+  nd.output "y", %1 : !nd.tensor<["q"=3], f32>
+  %2 = nd.view %x ["n" = floor("p" / 2)] : (!nd.tensor<["n"=6], f32>) -> !nd.tensor<["p"=4], f32>
+  %3 = nd.view %2 ["p" = "q" mod 4] : (!nd.tensor<["p"=4], f32>) -> !nd.tensor<["q"=7], f32>
+  nd.output "z", %3 : !nd.tensor<["q"=7], f32>
+  %4 = nd.view %x ["n" = "p" mod 3] : (!nd.tensor<["n"=6], f32>) -> !nd.tensor<["p"=12], f32>
+  %5 = nd.view %4 ["p" = 3 "q"] : (!nd.tensor<["p"=12], f32>) -> !nd.tensor<["q"=4], f32>
+  nd.output "u", %5 : !nd.tensor<["q"=4], f32>
+}
