@@ -67,8 +67,9 @@ std::vector<MachineConstant> Machine::getConstants() const {
   }
   const auto &c = std::get<Constants>(constants);
   std::vector<MachineConstant> all = {
-      c.memoryBytes, c.devicesPerHost, c.matmul32,   c.matmul16,   c.vector32,
-      c.memoryRate,  c.launchUs,       c.insideRate, c.networkRate};
+      c.memoryBytes, c.devicesPerHost, c.matmul32, c.matmul16,
+      c.vector32,    c.memoryRate,     c.launchUs, c.multiprocessors,
+      c.insideRate,  c.networkRate};
   for (const auto &constant :
        {c.matmul64, c.matmulBf16, c.pcieRate, c.switchPart})
     if (constant)
@@ -252,6 +253,15 @@ Machine::Price Machine::getKernelPrice(double flops, double bytes) const {
   const MachineConstant &rate =
       gpu ? gpu->vector32 : std::get<HostConstants>(constants).arithmetic;
   return getPrice(flops / rate.value, bytes);
+}
+
+double Machine::getFlopsPerByte() const {
+  if (const WorkerConstants *worker = getWorkerConstants())
+    return worker->arithmetic.value / worker->farRate.value;
+  if (const Constants *gpu = getGpuConstants())
+    return gpu->vector32.value / gpu->memoryRate.value;
+  const auto &host = std::get<HostConstants>(constants);
+  return host.arithmetic.value / host.copyRate.value;
 }
 
 static std::optional<MachineConstant>

@@ -72,6 +72,7 @@ public:
     MachineConstant vector32;           ///< flop/us outside of matmuls
     MachineConstant memoryRate;         ///< bytes/us
     MachineConstant launchUs;
+    MachineConstant multiprocessors;
     MachineConstant insideRate;  ///< bytes/us between devices of a host
     MachineConstant networkRate; ///< bytes/us between hosts
     /// flop/us; none where matmuls of the type cannot be run.
@@ -176,6 +177,9 @@ public:
   /// The same of a convolution.
   std::optional<Price> findConvolutionPrice(MatmulType type, double flops,
                                             double bytes) const;
+  /// flop outside of matmuls in the time in which a byte is read or written,
+  /// where both are large.
+  double getFlopsPerByte() const;
   /// What all devices together take for a command that takes one of them
   /// `price` on one thread and is cut into `pieces`. Requires: worker
   /// constants.
@@ -218,6 +222,8 @@ const char *getName(Machine::Bound bound);
 
 /// The mesh of CPU devices. Reshardings are chosen by its prices.
 const Machine &getCpuMachine();
+/// GPUs of no machine that was named: "h100".
+const Machine &getAssumedGpu();
 /// The machine called `name`, of GPUs or "cpu"; null if there is none.
 const Machine *findMachine(std::string_view name);
 /// Of those with GPUs: "v100, a100, h100, h200".

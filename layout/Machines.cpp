@@ -49,6 +49,7 @@ namespace {
 struct Gpu {
   std::string_view name, label;
   double memory; ///< bytes
+  double multiprocessors;
   double matmul64, matmul32, matmul16;
   bool hasBf16; ///< at the rate of f16
   double memoryRate, inside, network, pcie;
@@ -70,6 +71,7 @@ static Machine makeGpu(const Gpu &gpu) {
       {"memory rate", "bytes/us", gpu.memoryRate, Made::DataSheet, sheet},
       {"launch", "us", 3, Made::Interpolated,
        "a kernel of a CUDA graph or stream, 2 to 5 us"},
+      {"multiprocessors", "", gpu.multiprocessors, Made::DataSheet, sheet},
       {"NVLink", "bytes/us", gpu.inside, Made::Interpolated,
        "NCCL 2.30's planning rate, links by what each reaches"},
       {"network", "bytes/us", gpu.network, Made::DataSheet,
@@ -92,16 +94,18 @@ static const std::array<Machine, 4> &getGpuMachines() {
   static const std::array<Machine, 4> machines = {
       // A DGX-1 has an adapter of 100 Gb/s for two devices, behind PCIe of its
       // own, of which NCCL plans 12e3 bytes/us.
-      makeGpu({"v100", "V100 SXM2 32 GB", 32e9, 7.8e6, 15.7e6, 125e6, false,
+      makeGpu({"v100", "V100 SXM2 32 GB", 32e9, 80, 7.8e6, 15.7e6, 125e6, false,
                0.9e6, 120e3, 6e3, 12e3, false, volta}),
-      makeGpu({"a100", "A100 SXM4 80 GB", 80e9, 19.5e6, 19.5e6, 312e6, true,
-               2.04e6, 240e3, 25e3, 24e3, false, ampere}),
-      makeGpu({"h100", "H100 SXM5 80 GB", 80e9, 67e6, 67e6, 989e6, true, 3.35e6,
-               370.8e3, 50e3, 48e3, true, hopper}),
-      makeGpu({"h200", "H200 SXM5 141 GB", 141e9, 67e6, 67e6, 989e6, true,
+      makeGpu({"a100", "A100 SXM4 80 GB", 80e9, 108, 19.5e6, 19.5e6, 312e6,
+               true, 2.04e6, 240e3, 25e3, 24e3, false, ampere}),
+      makeGpu({"h100", "H100 SXM5 80 GB", 80e9, 132, 67e6, 67e6, 989e6, true,
+               3.35e6, 370.8e3, 50e3, 48e3, true, hopper}),
+      makeGpu({"h200", "H200 SXM5 141 GB", 141e9, 132, 67e6, 67e6, 989e6, true,
                4.8e6, 370.8e3, 50e3, 48e3, true, hopper})};
   return machines;
 }
+
+const Machine &meshc::layout::getAssumedGpu() { return *findMachine("h100"); }
 
 const Machine *meshc::layout::findMachine(std::string_view name) {
   if (name == getCpuMachine().getName())

@@ -12,6 +12,14 @@ using namespace mlir;
 using namespace meshc;
 using namespace meshc::codegen;
 
+/// Of the machine that a program is for.
+static int64_t getMultiprocessors(Operation *op) {
+  const layout::Machine::Constants *gpu = nd::getMachine(op).getGpuConstants();
+  if (!gpu)
+    gpu = layout::getAssumedGpu().getGpuConstants();
+  return int64_t(gpu->multiprocessors.value);
+}
+
 GpuKernelBuilder::GpuKernelBuilder(const KernelBody &kernel, StringRef name,
                                    ArrayRef<bool> isShared,
                                    gpu::GPUModuleOp kernels)
@@ -22,7 +30,8 @@ GpuKernelBuilder::GpuKernelBuilder(const KernelBody &kernel, StringRef name,
   for (unsigned member = 0; member < members().size(); ++member)
     if (schedule.getRole(member) == Schedule::Role::Accumulator)
       accumulators.push_back(member);
-  shape = LaunchShape::get(cluster, schedule, accumulators);
+  shape = LaunchShape::get(cluster, schedule, accumulators,
+                           getMultiprocessors(members().front().op));
   if (shape.cutsReductions)
     accumulators = schedule.getStages().front().reductions;
 

@@ -42,14 +42,13 @@ static constexpr int64_t storedRows = 2;
 /// more operands these are as many bytes, and registers are left for other
 /// blocks.
 static constexpr int64_t elementwiseChunks = 2, elementwiseWords = 32;
-/// Groups that fill a large GPU: 132 multiprocessors with 2048 threads each
-/// have room for 1056 blocks of 256.
-static constexpr int64_t wantedBlocks = 1056;
+/// Groups that fill a multiprocessor: 2048 threads are 8 blocks of 256.
+static constexpr int64_t wantedBlocks = 8;
 static constexpr int64_t maxSplits = 256;
-/// Rows on their way at once where short ones are summed in parts: 64 KiB for
-/// each of 132 multiprocessors, twice the product of 4.8 TB/s and the 0.8 us
-/// that memory of a busy H200 takes, as half of the rows wait for their sums.
-static constexpr int64_t wantedBytes = int64_t(8) << 20;
+/// Rows on their way at once for a multiprocessor where short ones are summed
+/// in parts: twice the product of 4.8 TB/s and the 0.8 us that memory of a busy
+/// H200 takes, by its 132, as half of the rows wait for their sums.
+static constexpr int64_t wantedBytes = int64_t(64) << 10;
 /// Rows of a part: of two f32 sums, written and read again, are a sixth of the
 /// bytes of these rows' two operands and one result.
 static constexpr int64_t minPartRows = 8;
@@ -58,15 +57,14 @@ static constexpr int64_t minPartRows = 8;
 /// or more: two sums, written and read again, are half of the bytes of these
 /// rows' two operands at most.
 static constexpr int64_t maxWorkspaceBytes = int64_t(16) << 20;
-static constexpr int64_t multiprocessors = 132; // of an H200
 static constexpr int64_t minRowsOfSplit = 4;
-/// Blocks of 256 threads that add up parts of few long rows: four for each of
-/// 132 multiprocessors, which have room for as many with 64 registers a thread,
-/// so that all of them run at once and none is left for a second turn. Chunks
+/// Blocks of 256 threads that add up parts of few long rows: four for each
+/// multiprocessor, which has room for as many with 64 registers a thread, so
+/// that all of them run at once and none is left for a second turn. Chunks
 /// of a thread that are on their way together, and their 32-bit words: 256
 /// threads with four accesses of 16 bytes are 64 KiB for a multiprocessor, as
 /// above for wantedBytes.
-static constexpr int64_t reductionBlocks = 528;
+static constexpr int64_t reductionBlocks = 4;
 static constexpr int64_t reductionChunks = 4, reductionWords = 32;
 
 static int64_t getProduct(const Cluster &cluster, ArrayRef<unsigned> dims) {
@@ -220,7 +218,8 @@ static bool canCutReductions(const Schedule &schedule) {
 
 /// Cuts rows that would leave most of a GPU idle.
 void LaunchShape::cutReductions(const Cluster &cluster,
-                                const Schedule &schedule, int64_t words) {
+                                const Schedule &schedule, int64_t words,
+                                int64_t multiprocessors) {
   LaunchShape cut;
   cut.setLanes(cluster, schedule, /*mayHaveTail=*/true);
   cut.groupThreads = blockThreads;
@@ -229,7 +228,8 @@ void LaunchShape::cutReductions(const Cluster &cluster,
                                           1, reductionChunks);
   const int64_t rows = getProduct(cluster, schedule.getParallel());
   const int64_t passes = cut.getPasses();
-  const int64_t wanted = std::min(reductionBlocks / rows, passes);
+  const int64_t wanted =
+      std::min(reductionBlocks * multiprocessors / rows, passes);
   if (wanted < 2)
     return;
   cut.cutsReductions = true;
@@ -240,7 +240,8 @@ void LaunchShape::cutReductions(const Cluster &cluster,
 }
 
 LaunchShape LaunchShape::get(const Cluster &cluster, const Schedule &schedule,
-                             ArrayRef<unsigned> accumulators) {
+                             ArrayRef<unsigned> accumulators,
+                             int64_t multiprocessors) {
   LaunchShape shape;
   const bool isCut = schedule.canCutRows();
   shape.setLanes(cluster, schedule, /*mayHaveTail=*/isCut);
@@ -277,7 +278,7 @@ LaunchShape LaunchShape::get(const Cluster &cluster, const Schedule &schedule,
           std::clamp<int64_t>(loopedWords / (content.words * shape.lanes), 1,
                               std::min(loopedChunks, shape.chunksPerThread));
     if (!shape.keepsChunks && canCutReductions(schedule)) {
-      shape.cutReductions(cluster, schedule, content.words);
+      shape.cutReductions(cluster, schedule, content.words, multiprocessors);
       if (shape.cutsReductions)
         return shape;
     }
@@ -298,13 +299,14 @@ LaunchShape LaunchShape::get(const Cluster &cluster, const Schedule &schedule,
   for (unsigned member : accumulators)
     bytes += getBytes(cast<RankedTensorType>(
         cluster.getMembers()[member].op->getResult(0).getType()));
-  int64_t splits = wantedBlocks * shape.groupsPerBlock / shape.iterations;
+  int64_t splits =
+      wantedBlocks * multiprocessors * shape.groupsPerBlock / shape.iterations;
   splits = std::min({splits, maxSplits, shape.summedRows / minRowsOfSplit});
   if (const int64_t rowBytes = chunks * shape.lanes * content.bytes;
       !isCut && rowBytes > 0)
-    splits =
-        std::max(splits, std::min(wantedBytes / (rowBytes * shape.iterations),
-                                  shape.summedRows / minPartRows));
+    splits = std::max(splits, std::min(wantedBytes * multiprocessors /
+                                           (rowBytes * shape.iterations),
+                                       shape.summedRows / minPartRows));
   const int64_t needed = llvm::divideCeil(
       multiprocessors * shape.groupsPerBlock, shape.iterations);
   splits =

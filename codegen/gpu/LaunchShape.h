@@ -47,7 +47,8 @@ struct LaunchShape {
 
   /// `accumulators`: the members that are summed across rows.
   static LaunchShape get(const Cluster &cluster, const Schedule &schedule,
-                         llvm::ArrayRef<unsigned> accumulators);
+                         llvm::ArrayRef<unsigned> accumulators,
+                         int64_t multiprocessors);
 
   int64_t getBlockThreads() const { return groupThreads * groupsPerBlock; }
   int64_t getPassChunks() const { return groupThreads * chunksPerPass; }
@@ -65,7 +66,7 @@ private:
                       int64_t words,
                       llvm::ArrayRef<unsigned> accumulators) const;
   void cutReductions(const Cluster &cluster, const Schedule &schedule,
-                     int64_t words);
+                     int64_t words, int64_t multiprocessors);
 };
 
 /// Columns of a chunk: of the widest access to the widest elements that differ

@@ -51,7 +51,7 @@ LogicalResult meshc::driver::compile(ModuleOp module,
                                      Compilation &result) {
   std::string machine = options.machine;
   if (machine.empty() && options.target == exec::Target::cuda)
-    machine = assumedMachine;
+    machine = layout::getAssumedGpu().getName();
   if (!machine.empty())
     for (auto mesh : module.getOps<nd::MeshOp>())
       mesh.setMachine(machine);

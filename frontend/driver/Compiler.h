@@ -32,16 +32,13 @@ struct CompileOptions {
   /// time, samples/transformer_block.mesh).
   bool verifyEach = false;
   /// Kind of machine by whose prices the program is planned; empty: CPU devices
-  /// or, for GPUs, `assumedMachine`.
+  /// or, for GPUs, layout::getAssumedGpu().
   std::string machine;
   codegen::StepOptions steps;
   codegen::MainFunction main = codegen::MainFunction::Commands;
   /// cuda: what matrix products end with.
   codegen::MatmulEpilogues epilogues = codegen::MatmulEpilogues::All;
 };
-
-/// The kind of GPU that target cuda means.
-inline constexpr const char *assumedMachine = "h100";
 
 /// The folder of the runtime's libraries: ../lib beside the folder of meshc.
 std::string getLibraryFolder();

@@ -89,7 +89,7 @@ static void addMachine(CLI::App *command, CLI::Option *path,
               "plan for a kind of machine, by its prices; plan also predicts "
               "times and whether the memory suffices. It means target cuda, "
               "which without it means " +
-                  std::string(assumedMachine) + ": " +
+                  std::string(layout::getAssumedGpu().getName()) + ": " +
                   layout::getGpuMachineNames() +
                   (isPlan
                        ? "; or this host, as 'doctor --measure' has measured "
@@ -174,7 +174,7 @@ void meshc::driver::settleTarget(const CLI::App &command, SpecArguments &spec,
       throw CLI::ValidationError("--machine", "it needs --target cuda");
     target = "cuda";
   } else if (target == "cuda") {
-    spec.machine = assumedMachine;
+    spec.machine = layout::getAssumedGpu().getName();
     spec.assumesMachine = true;
   }
   for (const char *name : {"--gpu", "--matmul-epilogues"})

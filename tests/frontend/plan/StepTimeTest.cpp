@@ -31,8 +31,8 @@ layout::Machine makeMachine(double memoryBytes, double bytesPerUs) {
               constant("memory", memoryBytes), constant("devices", 8),
               constant("f32", 1e12), constant("16", 1e12),
               constant("other", 1e12), constant("rate", 1e12),
-              constant("launch", 1000), constant("inside", bytesPerUs),
-              constant("network", 1)}};
+              constant("launch", 1000), constant("multiprocessors", 1),
+              constant("inside", bytesPerUs), constant("network", 1)}};
 }
 
 void expectConsistent(const exec::ExecutableT &executable,
