@@ -212,8 +212,9 @@ def RecomputeResiduals : Pass<"spmd-recompute-residuals", "::mlir::ModuleOp"> {
 
     - what can only be kept: results of products, sums, collectives, gathers and
       transpositions, none of which is computed twice, and every value to which
-      more than 32 scalar operations in a row lead; random numbers are drawn
-      again, whatever that takes;
+      more scalar operations in a row lead than the machine does in a third of
+      the time of its bytes; random numbers are drawn again, whatever that
+      takes;
     - what kernels of later phases read,
 
     where keeping a value costs its bytes on one device, and nothing if it is in

@@ -21,11 +21,12 @@ namespace meshc {
 
 /// Scalar operations in a row, at most, that lead from what is kept to what is
 /// computed again. A value that is not kept is neither written nor read: 8
-/// bytes in f32, in which time a GPU does about 112 f32 operations (NVIDIA H200
-/// data sheet: 67 Tflop/s, 4.8 TB/s) and a CPU about 100 (13 per byte: oneDNN's
-/// f32 matmuls and copies, measured on a core with AVX-512). A third of that
-/// leaves room for exponentials, which count as one here and take about eight.
-static constexpr unsigned maxChain = 32;
+/// bytes in f32. A third of what the machine computes in that time leaves room
+/// for exponentials, which count as one here and take about eight. 53 on an
+/// H100, 19 on the mesh of CPU devices.
+static unsigned getMaxChain(Operation *op) {
+  return unsigned(8 * getMachine(op).getFlopsPerByte() / 3);
+}
 /// What a view counts as: the sum and the comparison of a position, and the
 /// selection, of two dimensions that slide.
 static constexpr unsigned viewOps = 6;
@@ -83,7 +84,8 @@ namespace {
 /// and doing so.
 class Recomputation {
 public:
-  explicit Recomputation(Block &block) : block(block) {}
+  explicit Recomputation(Block &block)
+      : block(block), maxChain(getMaxChain(block.getParentOp())) {}
 
   void run();
 
@@ -100,6 +102,7 @@ private:
   void eraseUnused();
 
   Block &block;
+  const unsigned maxChain;
   VertexCut cut;
   /// Of the values of the forward phase, in `cut`.
   llvm::DenseMap<Value, unsigned> numbers;
