@@ -135,6 +135,11 @@ def ND_OriginPart : ND_Enum<"OriginPart", "what a thing is on the way to its val
 def ND_RemarkKind : ND_Enum<"RemarkKind", "what costs memory and was not written", [
   I32EnumAttrCase<"LibraryCopy", 0, "library_copy">,
   I32EnumAttrCase<"StoredView", 1, "stored_view">,
+  // A large value that is not computed in tiles: what reads it needs all of it;
+  // too much would be computed again; no dimension is left to cut.
+  I32EnumAttrCase<"ReadWhole", 2, "read_whole">,
+  I32EnumAttrCase<"ComputedAgain", 3, "computed_again">,
+  I32EnumAttrCase<"Uncut", 4, "uncut">,
 ]>;
 // `nd.remark` of an operation of `linalg`: where its result is stored, that is a
 // remark of the plan.

@@ -26,9 +26,13 @@ LogicalResult CommandBuilder::prepare(ArrayRef<StepOpInterface> steps) {
 }
 
 LogicalResult CommandBuilder::addSteps(ArrayRef<StepOpInterface> steps) {
-  for (StepOpInterface op : steps)
+  for (StepOpInterface op : steps) {
     if (failed(op.addCommands(*this)))
       return failure();
+    if (auto remark = op->getAttrOfType<nd::RemarkKindAttr>(
+            nd::NDDialect::getRemarkAttrName()))
+      addRemark(*program.commands.back(), op->getResult(0), remark.getValue());
+  }
   return success();
 }
 
@@ -133,6 +137,12 @@ static exec::RemarkKind getRemarkKind(nd::RemarkKind kind) {
     return exec::RemarkKind::library_copy;
   case nd::RemarkKind::StoredView:
     return exec::RemarkKind::stored_view;
+  case nd::RemarkKind::ReadWhole:
+    return exec::RemarkKind::read_whole;
+  case nd::RemarkKind::ComputedAgain:
+    return exec::RemarkKind::computed_again;
+  case nd::RemarkKind::Uncut:
+    return exec::RemarkKind::uncut;
   }
   llvm_unreachable("not a kind of remark");
 }

@@ -260,6 +260,9 @@ void BlockWriter::addMatmul(const MatmulNode &node) {
       node.bias ? get(node.bias) : Value(),
       node.isGradient ? get(node.aux) : Value(), contraction.getIndexingMaps(),
       node.activation, node.columnSumOf, getLoc(aux), getLoc(node.columnSum));
+  if (Attribute remark =
+          contraction->getAttr(nd::NDDialect::getRemarkAttrName()))
+    matmul->setAttr(nd::NDDialect::getRemarkAttrName(), remark);
   results[result] = matmul.getResult();
   if (aux)
     results[aux] = matmul.getAux();

@@ -89,6 +89,7 @@ public:
       : block(block), tileBytes(tileBytes) {}
 
   std::vector<TileGroup> find();
+  std::vector<UntiledOp> getUntiled() const;
 
 private:
   /// Where an operation stands: how often a value has left the large ones and
@@ -109,6 +110,8 @@ private:
   bool isReadOutside(Value value, const TileGroup &group) const;
   bool setOutputs(TileGroup &group) const;
   bool isComplete(const TileGroup &group) const;
+  void erase(llvm::function_ref<bool(TileGroup &)> isGone,
+             nd::RemarkKind reason);
 
   Block &block;
   int64_t tileBytes;
@@ -119,6 +122,8 @@ private:
   /// Bridges that lead to large values of their level.
   llvm::DenseSet<Operation *> bridges;
   std::vector<TileGroup> groups;
+  /// Why the groups of contractions that grow large are none.
+  llvm::DenseMap<Operation *, nd::RemarkKind> reasons;
 };
 } // namespace
 
@@ -356,6 +361,38 @@ bool GroupFinder::isComplete(const TileGroup &group) const {
   });
 }
 
+/// Erases groups, and notes why.
+void GroupFinder::erase(llvm::function_ref<bool(TileGroup &)> isGone,
+                        nd::RemarkKind reason) {
+  llvm::erase_if(groups, [&](TileGroup &group) {
+    if (!isGone(group))
+      return false;
+    for (Operation *op : group.ops)
+      if (!group.again.contains(op))
+        reasons.try_emplace(op, reason);
+    return true;
+  });
+}
+
+/// Those that grow large and are of no group, in the order of the program.
+std::vector<UntiledOp> GroupFinder::getUntiled() const {
+  std::vector<UntiledOp> untiled;
+  for (Operation &op : block) {
+    if (!growsLarge(&op) || llvm::any_of(groups, [&](const TileGroup &group) {
+          return group.contains(&op) && !group.again.contains(&op);
+        }))
+      continue;
+    const bool isOutput = llvm::any_of(op.getUsers(), [](Operation *user) {
+      return isa<nd::BorderOpInterface>(user);
+    });
+    auto known = reasons.find(&op);
+    if (!isOutput)
+      untiled.push_back({&op, known == reasons.end() ? nd::RemarkKind::ReadWhole
+                                                     : known->second});
+  }
+  return untiled;
+}
+
 std::vector<TileGroup> GroupFinder::find() {
   findLarge();
   if (large.empty())
@@ -369,21 +406,23 @@ std::vector<TileGroup> GroupFinder::find() {
     if (places.lookup(&op).isLarge)
       addBridges(&op);
   formGroups();
-  llvm::erase_if(groups, repeatsMuch);
+  erase(repeatsMuch, nd::RemarkKind::ComputedAgain);
   // Outputs are what all other groups read.
   std::vector<bool> hasOutputs;
   for (TileGroup &group : groups)
     hasOutputs.push_back(setOutputs(group));
   size_t next = 0;
-  llvm::erase_if(groups,
-                 [&](const TileGroup &) { return !hasOutputs[next++]; });
+  erase([&](TileGroup &) { return !hasOutputs[next++]; },
+        nd::RemarkKind::ReadWhole);
   int64_t commands = 1;
   for (const TileGroup &group : groups)
     commands += int64_t(group.ops.size());
   const int64_t most = maxTileCommands / commands;
-  llvm::erase_if(groups, [&](TileGroup &group) {
-    return most < minCut || !chooseTiles(group, tileBytes, most);
-  });
+  erase(
+      [&](TileGroup &group) {
+        return most < minCut || !chooseTiles(group, tileBytes, most);
+      },
+      nd::RemarkKind::Uncut);
   // What one group leaves to another that there is not has to be there.
   for (size_t before = groups.size() + 1; groups.size() < before;) {
     before = groups.size();
@@ -391,12 +430,17 @@ std::vector<TileGroup> GroupFinder::find() {
     for (const TileGroup &group : groups)
       keeps.push_back(isComplete(group));
     size_t number = 0;
-    llvm::erase_if(groups, [&](const TileGroup &) { return !keeps[number++]; });
+    erase([&](TileGroup &) { return !keeps[number++]; },
+          nd::RemarkKind::ReadWhole);
   }
-  return std::move(groups);
+  return groups;
 }
 
-std::vector<TileGroup> meshc::codegen::findTileGroups(Block &block,
-                                                      int64_t tileBytes) {
-  return GroupFinder(block, tileBytes).find();
+std::vector<TileGroup>
+meshc::codegen::findTileGroups(Block &block, int64_t tileBytes,
+                               std::vector<UntiledOp> &untiled) {
+  GroupFinder finder(block, tileBytes);
+  std::vector<TileGroup> groups = finder.find();
+  untiled = finder.getUntiled();
+  return groups;
 }

@@ -62,11 +62,20 @@ struct TileGroup {
   getTiledOrder(mlir::Operation *op, llvm::ArrayRef<unsigned> loops) const;
 };
 
+/// A contraction whose result is not computed in tiles though it is large
+/// enough, and why.
+struct UntiledOp {
+  mlir::Operation *op;
+  nd::RemarkKind reason;
+};
+
 /// The groups of `block` whose largest value has 16 tiles of `tileBytes` or
 /// more, and whose dimensions can be tiled. A group is around a contraction
 /// whose result has at least four times the bytes of its factors: of less, what
-/// is computed again would cost more than memory for it saves.
-std::vector<TileGroup> findTileGroups(mlir::Block &block, int64_t tileBytes);
+/// is computed again would cost more than memory for it saves. `untiled` gets
+/// those that could not be, but for what is an output.
+std::vector<TileGroup> findTileGroups(mlir::Block &block, int64_t tileBytes,
+                                      std::vector<UntiledOp> &untiled);
 
 /// What `op` reads, be it in its body.
 llvm::SetVector<mlir::Value> getInputs(mlir::Operation *op);

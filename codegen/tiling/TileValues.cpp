@@ -50,7 +50,13 @@ static LogicalResult moveInputsUp(Block &block) {
 }
 
 static LogicalResult tileValues(Block &block, int64_t tileBytes) {
-  const std::vector<TileGroup> groups = findTileGroups(block, tileBytes);
+  std::vector<UntiledOp> untiled;
+  const std::vector<TileGroup> groups =
+      findTileGroups(block, tileBytes, untiled);
+  for (const UntiledOp &each : untiled)
+    each.op->setAttr(
+        nd::NDDialect::getRemarkAttrName(),
+        nd::RemarkKindAttr::get(each.op->getContext(), each.reason));
   if (groups.empty())
     return success();
   // Each group is written from the operations of the program: a later one

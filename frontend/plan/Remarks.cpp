@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 #include <map>
 #include <numeric>
+#include <set>
 
 using namespace meshc;
 using namespace meshc::plan;
@@ -17,10 +18,16 @@ const char *plan::getName(Remark::Kind kind) {
   switch (kind) {
   case Remark::Kind::Resharding:
     return "resharding";
+  case Remark::Kind::Gather:
+    return "gather";
   case Remark::Kind::LibraryCopy:
     return "library_copy";
   case Remark::Kind::StoredView:
     return "stored_view";
+  case Remark::Kind::Untiled:
+    return "untiled";
+  case Remark::Kind::Unrolled:
+    return "unrolled";
   case Remark::Kind::Replicated:
     return "replicated";
   case Remark::Kind::LostRule:
@@ -125,6 +132,36 @@ std::vector<Remark> plan::findReshardings(const Plan &plan,
   return list.take();
 }
 
+/// All_gathers that windows alone ask for.
+static void addGathers(const Plan &plan, const EqualScopes &scopes,
+                       int64_t bytes, std::vector<Remark> &all) {
+  RemarkList list;
+  for (size_t index = 0; index < plan.commands.size(); ++index) {
+    const PlannedCommand &planned = plan.commands[index];
+    if (!planned.collective || planned.collective->payload_bytes <= bytes ||
+        planned.collective->kind != exec::CollectiveKind::all_gather)
+      continue;
+    const auto &causes = planned.collective->causes;
+    if (causes.empty() ||
+        !std::all_of(causes.begin(), causes.end(), [](const auto &cause) {
+          return cause->kind == exec::CauseKind::window;
+        }))
+      continue;
+    Remark remark{Remark::Kind::Gather};
+    remark.bytes = planned.collective->payload_bytes;
+    remark.command = int(index);
+    remark.tensor = planned.tensor;
+    remark.axes = getAxes(planned.collective->axes);
+    remark.text = describe(plan, planned) +
+                  ": each device gets all of it, of which it reads a part";
+    if (!causes.front()->spans.empty())
+      remark.span = &causes.front()->spans.front();
+    list.add(scopes.commandFolds[index], 0, std::move(remark));
+  }
+  for (Remark &remark : list.take())
+    all.push_back(std::move(remark));
+}
+
 //===-- What commands store -----------------------------------------------===//
 
 /// "o7 stores a copy of x, 4 MiB, for h: no library takes it as it lies".
@@ -148,10 +185,20 @@ static std::string describe(const Plan &plan, const PlannedCommand &planned,
     what = part == exec::OriginPart::itself ? "the view" : "a view inside";
     why = "what reads it needs all of it in memory";
     break;
+  case exec::RemarkKind::read_whole:
+    why = "it is not computed in tiles, as something reads all of it";
+    break;
+  case exec::RemarkKind::computed_again:
+    why = "in tiles too many products would be computed again";
+    break;
+  case exec::RemarkKind::uncut:
+    why = "no dimension is left along which tiles could be cut";
+    break;
   }
-  std::string text =
-      fmt::format("{} stores {}", planned.id,
-                  name.empty() ? "a value without a name" : what + " " + name);
+  std::string text = fmt::format("{} stores {}", planned.id,
+                                 name.empty()   ? "a value without a name"
+                                 : what.empty() ? name
+                                                : what + " " + name);
   text += ", " + formatBytes(remark.bytes);
   if (const std::string purpose =
           runtime::getOriginName(plan.executable, remark.purpose.get());
@@ -166,6 +213,10 @@ static Remark::Kind getKind(exec::RemarkKind kind) {
     return Remark::Kind::LibraryCopy;
   case exec::RemarkKind::stored_view:
     return Remark::Kind::StoredView;
+  case exec::RemarkKind::read_whole:
+  case exec::RemarkKind::computed_again:
+  case exec::RemarkKind::uncut:
+    return Remark::Kind::Untiled;
   }
   std::abort();
 }
@@ -315,6 +366,72 @@ static void addReplicated(const Plan &plan, const EqualScopes &scopes,
     all.push_back(std::move(remark));
 }
 
+//===-- Loops that are written out ----------------------------------------===//
+
+/// Of which a remark tells: a launch each, of which a GPU does 256 in most of a
+/// millisecond.
+static constexpr int64_t unrolledCommands = 256;
+
+namespace {
+/// A loop, in whichever iteration of others it stands.
+struct UnrolledLoop {
+  int64_t iterations = 0, commands = 0;
+  std::set<int> scopes; ///< in which it stands
+  int first = -1;       ///< in Plan.commands
+};
+} // namespace
+
+/// "layer", "b1/time": the names of a scope and of those around it.
+static std::string getLoopName(const Plan &plan, int scope) {
+  std::string name;
+  for (; scope >= 0; scope = plan.executable.scopes[size_t(scope)]->parent) {
+    const exec::ScopeT &entry = *plan.executable.scopes[size_t(scope)];
+    name = name.empty() ? entry.name : entry.name + "/" + name;
+  }
+  return name;
+}
+
+static void addUnrolled(const Plan &plan, std::vector<Remark> &all) {
+  std::map<std::string, UnrolledLoop> loops;
+  std::map<int, std::string> names;
+  for (size_t scope = 0; scope < plan.executable.scopes.size(); ++scope) {
+    const exec::ScopeT &entry = *plan.executable.scopes[scope];
+    if (entry.iteration < 0)
+      continue;
+    UnrolledLoop &loop =
+        loops[names[int(scope)] = getLoopName(plan, int(scope))];
+    loop.iterations = std::max(loop.iterations, entry.iteration + 1);
+    loop.scopes.insert(entry.parent);
+  }
+  for (size_t index = 0; index < plan.commands.size(); ++index) {
+    const auto &origin = plan.commands[index].command->origin;
+    for (int scope = origin ? origin->scope : -1; scope >= 0;
+         scope = plan.executable.scopes[size_t(scope)]->parent)
+      if (auto name = names.find(scope); name != names.end()) {
+        UnrolledLoop &loop = loops[name->second];
+        ++loop.commands;
+        if (loop.first < 0)
+          loop.first = int(index);
+      }
+  }
+  for (const auto &[name, loop] : loops) {
+    if (loop.commands < unrolledCommands)
+      continue;
+    Remark remark{Remark::Kind::Unrolled};
+    remark.command = loop.first;
+    remark.count = int64_t(loop.scopes.size());
+    remark.text = fmt::format(
+        "the loop \"{}\" is written out, as it carries a value from one "
+        "iteration to the next: {}, {} of the step's {}",
+        name, formatCount(loop.iterations, "iteration"), loop.commands,
+        formatCount(int64_t(plan.commands.size()), "command"));
+    const auto &command = *plan.commands[size_t(loop.first)].command;
+    if (command.span && command.span->file() >= 0)
+      remark.span = command.span.get();
+    all.push_back(std::move(remark));
+  }
+}
+
 //===-- Rules that add nothing --------------------------------------------===//
 
 static void addLostRules(const Plan &plan, std::vector<Remark> &all) {
@@ -358,7 +475,9 @@ static void addLostRules(const Plan &plan, std::vector<Remark> &all) {
 std::vector<Remark>
 plan::findRemarks(const Plan &plan, const EqualScopes &scopes, int64_t bytes) {
   std::vector<Remark> all = findReshardings(plan, scopes, bytes);
+  addGathers(plan, scopes, bytes, all);
   addStored(plan, scopes, bytes, all);
+  addUnrolled(plan, all);
   addReplicated(plan, scopes, bytes, all);
   addLostRules(plan, all);
   // The largest first; of those as large as one another the order stays.

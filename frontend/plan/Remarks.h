@@ -17,9 +17,16 @@ namespace meshc::plan {
 ///                take it as it lies. Sums over split dimensions, positions
 ///                around a device's own and what a rule for a role or a value
 ///                asks for are none: they are what the layout means.
+///   Gather       an all_gather for windows, such as a convolution's: a device
+///                gets all of what it reads a part of, because that takes less
+///                time than an exchange of the parts
 ///   LibraryCopy  a copy of what no library takes as it lies, or a padded form
 ///   StoredView   a view, which repeats or reorders elements, that is in memory
 ///                as a whole
+///   Untiled      a large value that operations pass among themselves, which
+///                is in memory as a whole: it is not computed a tile at a time
+///   Unrolled     a loop that is written out, as it carries a value from one
+///                iteration to the next: of 256 commands or more
 ///   Replicated   a value that is whole on every device of an axis, although
 ///                the layout splits others over it, and no rule says anything
 ///                of the value: none of its dimensions has one over that axis.
@@ -37,13 +44,17 @@ namespace meshc::plan {
 struct Remark {
   enum class Kind : uint8_t {
     Resharding,
+    Gather,
     LibraryCopy,
     StoredView,
+    Untiled,
+    Unrolled,
     Replicated,
     LostRule
   };
   Kind kind;
-  int64_t bytes = 0; ///< on each device; of a resharding what one brings in
+  int64_t bytes = 0; ///< on each device; of what is sent what one brings in;
+                     ///< of a loop 0
   int64_t count = 1; ///< in calls and iterations that are alike
   int command = -1;  ///< in Plan.commands, the first; -1 of a replicated value
   int tensor = -1;   ///< the value that it is about; -1: none in the plan
@@ -60,7 +71,8 @@ const char *getName(Remark::Kind kind);
 std::vector<Remark> findReshardings(const Plan &plan, const EqualScopes &scopes,
                                     int64_t bytes);
 
-/// All of more than `bytes`, the largest first; lost rules whatever it is.
+/// All of more than `bytes`, the largest first; lost rules and loops whatever
+/// it is.
 std::vector<Remark> findRemarks(const Plan &plan, const EqualScopes &scopes,
                                 int64_t bytes = runtime::remarkBytes);
 

@@ -142,6 +142,30 @@ TEST_F(RemarksTest, alike_iterations_are_told_once) {
   EXPECT_EQ(getId(found[2]), "c4");
 }
 
+TEST_F(RemarksTest, windows_that_are_gathered_whole) {
+  const auto findGathers = [&] {
+    std::vector<plan::Remark> found = findAll(12);
+    std::erase_if(found, [](const plan::Remark &remark) {
+      return remark.kind != plan::Remark::Kind::Gather;
+    });
+    return found;
+  };
+  c2().kind = exec::CollectiveKind::all_gather;
+  EXPECT_THAT(findGathers(), IsEmpty());
+  for (const auto &cause : c2().causes)
+    cause->kind = CauseKind::window;
+  const std::vector<plan::Remark> found = findGathers();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(getId(found[0]), "c2");
+  EXPECT_EQ(found[0].bytes, 60);
+  EXPECT_THAT(found[0].text,
+              testing::AllOf(testing::StartsWith("c2 all_gather over"),
+                             testing::EndsWith(": each device gets all of it, "
+                                               "of which it reads a part")));
+  c2().kind = exec::CollectiveKind::exchange;
+  EXPECT_THAT(findGathers(), IsEmpty());
+}
+
 //===-- What commands store -----------------------------------------------===//
 
 TEST_F(RemarksTest, copies_and_views_say_what_is_stored_and_why) {
@@ -168,6 +192,53 @@ TEST_F(RemarksTest, copies_and_views_say_what_is_stored_and_why) {
                        "of it in memory");
   EXPECT_EQ(findAll(100)[0].span->line(), 8);
   EXPECT_EQ(findAll(2 << 20).size(), 0u);
+}
+
+TEST_F(RemarksTest, large_values_that_are_not_computed_in_tiles) {
+  exec::RemarkT &remark =
+      addRemark(exec::RemarkKind::uncut, exec::OriginPart::itself);
+  remark.purpose = nullptr;
+  const auto getText = [&] {
+    const std::vector<plan::Remark> found = findAll(100);
+    EXPECT_EQ(found.size(), 1u);
+    EXPECT_EQ(found.at(0).kind, plan::Remark::Kind::Untiled);
+    return found.at(0).text;
+  };
+  EXPECT_EQ(getText(), "o4 stores y, 2 MiB: no dimension is left along which "
+                       "tiles could be cut");
+  remark.kind = exec::RemarkKind::computed_again;
+  EXPECT_EQ(getText(), "o4 stores y, 2 MiB: in tiles too many products would "
+                       "be computed again");
+  remark.kind = exec::RemarkKind::read_whole;
+  EXPECT_EQ(getText(), "o4 stores y, 2 MiB: it is not computed in tiles, as "
+                       "something reads all of it");
+}
+
+//===-- Loops that are written out ----------------------------------------===//
+
+TEST_F(RemarksTest, loops_of_many_commands) {
+  const exec::CommandT model = *executable.programs[0]->commands[4];
+  auto &commands = executable.programs[0]->commands;
+  commands.clear();
+  for (int i = 0; i < 255; ++i) {
+    commands.push_back(std::make_unique<exec::CommandT>(model));
+    commands.back()->origin =
+        makeOrigin(executable, "rnn/time/" + std::to_string(i % 5) + "/h");
+  }
+  EXPECT_THAT(findAll(100), IsEmpty());
+  commands.push_back(std::make_unique<exec::CommandT>(model));
+  commands.back()->origin = makeOrigin(executable, "rnn/time/4/last");
+  commands.push_back(std::make_unique<exec::CommandT>(model));
+  commands.back()->origin = makeOrigin(executable, "rnn/y");
+  const std::vector<plan::Remark> found = findAll(100);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].kind, plan::Remark::Kind::Unrolled);
+  EXPECT_EQ(found[0].bytes, 0);
+  EXPECT_EQ(found[0].command, 0);
+  EXPECT_EQ(found[0].text,
+            "the loop \"rnn/time\" is written out, as it carries a value from "
+            "one iteration to the next: 5 iterations, 256 of the step's 257 "
+            "commands");
 }
 
 //===-- Replicated values -------------------------------------------------===//

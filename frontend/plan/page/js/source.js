@@ -77,8 +77,11 @@ function chipsOf(plan, value) {
 
 const REMARKS = {
   resharding: 'resharded',
+  gather: 'gathered whole',
   library_copy: 'copied',
   stored_view: 'view stored',
+  untiled: 'not in tiles',
+  unrolled: 'written out',
   replicated: 'whole on every device',
   lost_rule: 'not split by this'
 };
