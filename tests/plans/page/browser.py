@@ -24,6 +24,7 @@ import compiler  # noqa: E402, of the folder above
 
 # What every check looks at: the page has each of these views.
 VIEWS = ("verdict", "layout", "devices", "mesh", "graph", "ledger", "timeline", "memory")
+WIDTHS = (800, 1280, 1920)
 CONVNET = ["samples/convnet.mesh", "--mesh", "data=2,rows=3"]
 
 
@@ -175,6 +176,16 @@ class Browser:
               }
               done(found);
             })();""" % script, links)
+
+    def is_seen(self, selector):
+        """Whether the first such element, or the beginning of it, is in sight and nothing covers it."""
+        return self.run("""
+            const element = document.querySelector(arguments[0]);
+            if (!element) return false;
+            const {left, top, width, height} = element.getBoundingClientRect();
+            const [x, y] = [left + Math.min(width / 2, 60), top + Math.min(height / 2, 12)];
+            const found = document.elementFromPoint(x, y);
+            return !!found && (element.contains(found));""", selector)
 
     def text(self, selector="body"):
         return self.run("return document.querySelector(arguments[0]).textContent", selector)

@@ -9,7 +9,6 @@ import browser
 import cases
 
 MACHINE = ["--machine", "h100"]
-WIDTHS = (800, 1280, 1920)
 
 
 def check_content(page, name):
@@ -333,7 +332,7 @@ def main():
                     said = "o machine was named" in page.text(f"#{view}")
                     page.expect(said != bool(machine), f"{name}: {view} and the machine disagree")
                 check_node_text(page, name)
-                for width in WIDTHS:
+                for width in browser.WIDTHS:
                     check_width(page, name, width)
         check_theme(page, sample)
         page.resize(1280, 900)

@@ -24,7 +24,7 @@ function buildInspector(page) {
 function viewLinks(page) {
   const {related} = page;
   const link = (id, text) =>
-      html('button.link', {type: 'button', onclick: () => page.show(id)}, text);
+      html('button.link', {type: 'button', onclick: () => page.reveal(id)}, text);
   return html(
       'div.facts', {},
       related.collective.size ?

@@ -32,10 +32,7 @@ function openVeil(label, ...children) {
  */
 function findable(page, sections) {
   const {plan} = page;
-  const chosen = (item, view) => () => {
-    page.select(item, true);
-    if (view) page.show(view);
-  };
+  const chosen = (item, view) => () => page.seek(item, view);
   const entries = sections.map(section => ({
                                  kind: 'view',
                                  name: section.view.name,
@@ -85,10 +82,7 @@ function findable(page, sections) {
         kind: lineName(plan, line.index),
         name: line.text.trim(),
         note: '',
-        act: () => {
-          page.select({kind: 'line', index: line.index}, true);
-          page.showLine(line.index);
-        },
+        act: chosen({kind: 'line', index: line.index}, 'source'),
       });
     }
   return entries;
@@ -115,10 +109,7 @@ function namedEntries(page, query) {
   }
   if (!plan.collectiveOf.has(query)) return [];
   const one = plan.collectives[plan.collectiveOf.get(query)];
-  const act = () => {
-    page.select({kind: 'collective', index: one.index}, true);
-    page.show('ledger');
-  };
+  const act = () => page.seek({kind: 'collective', index: one.index}, 'ledger');
   return [{
     kind: 'collective',
     name: `${query}: ${kindName(one.kind)} of ${one.of}`,

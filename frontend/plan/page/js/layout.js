@@ -112,16 +112,25 @@ const layoutView = {
       page.paint();
     }
     draw();
+    /** Opens the group of what is selected, and drops what hides it. */
+    const reveal = () => {
+      const {item} = page;
+      if (!item || item.kind !== 'value') return;
+      const {group, stored, name} = plan.values[item.index];
+      open.add(group);
+      if (!stored && !show.fused) fused.click();
+      if (!name.toLowerCase().includes(show.query)) filter.value = show.query = '';
+      draw();
+    };
     const redraw = field => now => {
       show[field] = now;
       draw();
     };
+    const fused = toggle('Fused values too', false, redraw('fused'));
     return {
-      controls: [
-        toggle('Largest first', false, redraw('sorted')),
-        toggle('Fused values too', false, redraw('fused')), filter
-      ],
-      body
+      controls: [toggle('Largest first', false, redraw('sorted')), fused, filter],
+      body,
+      reveal
     };
   },
 };

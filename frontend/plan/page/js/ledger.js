@@ -224,9 +224,17 @@ const ledgerView = {
       else
         open();
     };
+    /** Drops what hides the row that is open. */
+    const reveal = () => {
+      if (opened == null || rowAt(opened)) return;
+      filter.value = show.query = '';
+      axes.set(show.axis = null);
+      phases.set(show.phase = null);
+      draw();
+    };
     draw();
     select();
-    return {controls: [axes.element, phases.element, filter], body, select};
+    return {controls: [axes.element, phases.element, filter], body, select, reveal};
   },
 };
 

@@ -29,6 +29,23 @@ function buildPage(page) {
   listenToKeys(page, sections, header.places);
 }
 
+/** @param {Page} page */
+function revealLine(page, index) {
+  page.showLine(index);
+  const row = /** @type {HTMLElement} */ (document.querySelector(`.line[data-index="${index}"]`));
+  const {top, bottom} = row.getBoundingClientRect();
+  const {scrollPaddingTop, scrollPaddingBottom} = getComputedStyle(document.documentElement);
+  if (top < parseFloat(scrollPaddingTop) - 12 ||
+      bottom > innerHeight * (1 - (parseFloat(scrollPaddingBottom) || 0) / 100)) {
+    const left = /** @type {HTMLElement} */ (row.closest('.left'));
+    if (getComputedStyle(left).position === 'sticky')
+      left.scrollIntoView({block: 'start'});
+    else
+      row.scrollIntoView({block: 'center'});
+  }
+  row.focus({preventScroll: true});
+}
+
 /** @param {HTMLElement} element */
 function roomIn(element) {
   const style = getComputedStyle(element);
@@ -167,6 +184,19 @@ function watch(page, sections, header) {
     /** @type {HTMLElement} */ (focused).focus({preventScroll: true});
     spy();
     writeHash(page);
+  };
+  page.reveal = id => {
+    const {item} = page;
+    // The source stands beside the views, where it is in sight unless it is above or below.
+    if (id === 'source' && item && item.kind === 'line')
+      revealLine(page, item.index);
+    else
+      page.show(id);
+    const section = byId.get(id);
+    if (!section) return;
+    if (section.parts.reveal) section.parts.reveal();
+    section.element.querySelector('.selected')?.scrollIntoView({block: 'nearest'});
+    spy();
   };
   page.listeners.push(() => {
     for (const section of sections)

@@ -73,7 +73,12 @@ const memoryView = {
       body: html(
           'div', {}, picture, html('div.key', {}, html('span.faint', {}, 'at the peak:'), keys),
           table),
-      resize: draw
+      resize: draw,
+      reveal: () => {
+        if (state.all || !page.item || table.querySelector('.selected')) return;
+        state.all = true;
+        drawTable();
+      }
     };
   },
 };

@@ -36,7 +36,7 @@ const meshView = {
                         'p.faint', {},
                         plan.axes.length ? 'The mesh has too many devices to be drawn.' :
                                            'One device and no mesh.'),
-          note, betweenNote(plan), trafficTable(page)),
+          note, betweenNote(plan), trafficTable(page, page.makeMarks())),
       select,
       resize: draw
     };
@@ -218,8 +218,8 @@ function withoutParts(axes, parts, coordinates) {
   return coordinate;
 }
 
-/** @param {Page} page */
-function trafficTable(page) {
+/** @param {Page} page @param {Marks} marks */
+function trafficTable(page, marks) {
   const {plan} = page;
   const sums = sumsByAxes(plan);
   if (!sums.length) return html('p.faint', {}, 'Nothing is sent.');
@@ -236,21 +236,20 @@ function trafficTable(page) {
                   html('th', {}, 'sent by a device in a step'), html('th'),
                   html('th.right', {}, 'collectives'),
                   plan.timed ? html('th.right', {}, 'exposed of') : null)),
-          html(
-              'tbody', {},
-              sums.map(
-                  own => html(
-                      'tr', {}, html('td', {}, axesChips(own.axes)),
-                      linked ?
-                          html(
-                              'td', {},
-                              unique(own.axes.map(axis => plan.axes[axis].link || '')).join(', ')) :
-                          null,
-                      html('td', {}, formatBytes(own.sent)),
-                      html('td.bars', {}, bar(own.sent / most, 160, {axes: own.axes})),
-                      html('td.right', {}, formatInteger(own.count)),
-                      plan.timed ? html(
-                                       'td.right', {},
-                                       `${formatTime(own.exposed)} of ${formatTime(own.time)}`) :
-                                   null)))));
+          html('tbody', {}, sums.map(own => {
+            const row = html(
+                'tr', {}, html('td', {}, axesChips(own.axes)),
+                linked ? html(
+                             'td', {},
+                             unique(own.axes.map(axis => plan.axes[axis].link || '')).join(', ')) :
+                         null,
+                html('td', {}, formatBytes(own.sent)),
+                html('td.bars', {}, bar(own.sent / most, 160, {axes: own.axes})),
+                html('td.right', {}, formatInteger(own.count)),
+                plan.timed ?
+                    html('td.right', {}, `${formatTime(own.exposed)} of ${formatTime(own.time)}`) :
+                    null);
+            for (const axis of own.axes) marks.add('axis', axis, row);
+            return row;
+          }))));
 }

@@ -23,6 +23,9 @@ class Page {
     this.lit = /** @type {Element[]} */ ([]);
     this.listeners = /** @type {(() => void)[]} */ ([]);
     this.show = /** @type {(id: string) => void} */ (() => {});
+    /** Shows a view, and in it what is selected. */
+    this.reveal = /** @type {(id: string) => void} */ (() => {});
+    /** Shows a line within the source, wherever that is. */
     this.showLine = /** @type {(line: number) => void} */ (() => {});
     /** The width that a view may draw on. */
     this.width = () => 600;
@@ -64,6 +67,15 @@ class Page {
     this.related = findRelated(this.plan, item);
     this.followValue();
     this.tell();
+  }
+
+  /**
+   * Selects and shows it in a view.
+   * @param {Item} item
+   */
+  seek(item, view) {
+    this.select(item, true);
+    this.reveal(view);
   }
 
   /** @param {Kind} kind */

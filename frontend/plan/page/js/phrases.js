@@ -1,7 +1,7 @@
 // Parts of sentences that several views say.
 
 /**
- * A button that selects a line.
+ * A button that selects a line and shows it in the source.
  * @param {Page} page
  */
 function lineLink(page, line, text = lineName(page.plan, line)) {
@@ -10,8 +10,7 @@ function lineLink(page, line, text = lineName(page.plan, line)) {
         type: 'button',
         onclick: event => {
           event.stopPropagation();
-          page.select({kind: 'line', index: line}, true);
-          page.showLine(line);
+          page.seek({kind: 'line', index: line}, 'source');
         },
       },
       text);

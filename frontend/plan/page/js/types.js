@@ -222,6 +222,7 @@
  *  @property {Node[]} [controls]
  *  @property {Node} body
  *  @property {() => void} [select]        after the selection or the device changed
+ *  @property {() => void} [reveal]        draws what is selected, where it is folded away
  *  @property {() => void} [shown]         when it has come onto the page
  *  @property {() => void} [resize]
  *  @property {(factor: number) => void} [zoom]
