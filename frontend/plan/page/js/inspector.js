@@ -79,7 +79,7 @@ const INSPECTIONS = {
         value.line >= 0 ?
             html('p', {}, lineLink(page, value.line), '  ', quoteNode(page, value.span)) :
             null,
-        viewLinks(page)
+        rulesNode(page, value), viewLinks(page)
       ],
     };
   },

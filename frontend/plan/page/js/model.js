@@ -74,7 +74,7 @@ function readLines(plan) {
   }
   plan.dims = plan.json.dims.map(
       dim => ({name: dim.name, size: dim.size, axes: dim.axes, line: lineOf(plan, dim.span)}));
-  plan.rules = plan.json.rules.map(rule => ({text: rule.text, line: lineOf(plan, rule.span)}));
+  plan.rules = plan.json.rules.map(rule => ({...rule, line: lineOf(plan, rule.span)}));
   findRules(plan);
 }
 
@@ -196,6 +196,7 @@ function readValues(plan) {
       dtype: first.dtype,
       dims: first.dims,
       partial: first.partial || null,
+      lost: first.lost_rules || [],
       bytes: first.bytes_per_device,
       globalBytes: first.bytes_global,
       stored: members.some(tensor => tensor.stored),

@@ -7,8 +7,14 @@
  * @typedef {{loop: string, size: number, factor: number, low: number, high: number, divisor: number, modulus?: number}} Window_
  */
 /**
- * @typedef {{name: string, size: number, axes: string[], local_size: number, window?: Window_}} Dim
+ * @typedef {{name: string, size: number, axes: string[], local_size: number, window?: Window_, rules?: number[]}} Dim
  */
+
+/**
+ * A rule of the layout, as it is written.
+ *  @typedef {{role: string, dims: string[], axes: string[], unless: string[], text: string, line: number}} Rule
+ */
+/** @typedef {{rule: number, why: string}} LostRule */
 /** @typedef {{kind: string, axes: string[]}} Partial_ */
 /** @typedef {{dims: Dim[], partial: Partial_}} Split */
 
@@ -44,6 +50,7 @@
  *  @property {string} dtype
  *  @property {Dim[]} dims
  *  @property {Partial_} partial
+ *  @property {LostRule[]} lost      rules that name it and do not split it
  *  @property {number} bytes         of one of them on a device
  *  @property {number} globalBytes   of one of them
  *  @property {boolean} stored       has memory of its own
@@ -159,7 +166,7 @@
  *  @property {Axis[]} axes
  *  @property {number} devices
  *  @property {Dim_[]} dims
- *  @property {{text: string, line: number}[]} rules  of the layout, as they are written
+ *  @property {Rule[]} rules
  *  @property {Line[]} lines
  *  @property {Value[]} values
  *  @property {Operation[]} operations
