@@ -42,6 +42,15 @@ def unpack(text):
     return json.loads(zlib.decompress(base64.b64decode(text)))
 
 
+def format_bytes(size):
+    """As the page says it."""
+    units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"]
+    while len(units) > 1 and size >= 1024 * 0.9995:
+        size /= 1024
+        units.pop(0)
+    return f"{size:.0f}\u00a0{units[0]}" if size >= 100 else f"{float(f'{size:.3g}'):g}\u00a0{units[0]}"
+
+
 def get_answer(plan):
     answer = {field: plan[field] for field in ANSWERED if field in plan}
     lists = ("at_peak", "buffers")

@@ -7,6 +7,7 @@ import tempfile
 
 import browser
 import cases
+import gpt3
 
 MACHINE = ["--machine", "h100"]
 
@@ -158,6 +159,33 @@ def check_compare(page, compiler):
     over = page.run("return [...document.querySelectorAll('#compare .over')].map(number => number.textContent)")
     expected = [plan["memory"]["peak_bytes_per_device"] > plan["memory"]["limit_bytes"] for plan in plans].count(True)
     page.expect(len(over) == expected > 0, f"compare: {over} are over the limit, expected {expected}")
+
+
+def check_sums_over_axes(page, compiler):
+    """What is sent over several axes at once counts once: the rows of a plan add up to what it sends."""
+    gpt = [gpt3.SPEC, *gpt3.get_options()]
+    for name, arguments, other in (("convnet", browser.CONVNET, "batch=data+rows"),
+                                   ("hybrid", ["samples/layouts/hybrid.mesh"], "batch=server,d_ff=inner"),
+                                   ("GPT-3", gpt, "batch=data+model")):
+        plans = [compiler.plan(*arguments), compiler.plan(*arguments, "--layout", other)]
+        sent = [{} for _ in plans]
+        for plan, own in zip(plans, sent):
+            for one in plan["collectives"]:
+                axes = frozenset(axis.split(":")[0] for axis in one["axes"])
+                own[axes] = own.get(axes, 0) + one["repeat"] * one["wire_bytes_per_device"]
+            page.expect(sum(own.values()) == plan["totals"]["wire_bytes_per_device"], f"compare: {name}: the messages are not all")
+        page.expect(any(len(axes) > 1 for own in sent for axes in own), f"compare: {name}: nothing is sent over two axes")
+        page.open(plans)
+        rows = page.run("""
+            const rows = [];
+            for (const child of document.querySelector('#compare .compared').children) {
+              if (child.matches('.compared-name')) rows.push([child.textContent, []]);
+              else if (child.matches('div:not(.compared-name) + span')) rows.at(-1)[1].push(child.firstChild.textContent);
+            }
+            return rows.filter(([name]) => name.startsWith('sent over '));""")
+        found = {frozenset(name.removeprefix("sent over ").split(" + ")): numbers for name, numbers in rows}
+        expected = {axes: [browser.format_bytes(own.get(axes, 0)) for own in sent] for own in sent for axes in own}
+        page.expect(found == expected and len(rows) == len(found), f"compare: {name}: {found}, expected {expected}")
 
 
 def check_narrow(page, compiler):
@@ -338,6 +366,7 @@ def main():
         page.resize(1280, 900)
         check_graph(page, compiler)
         check_compare(page, compiler)
+        check_sums_over_axes(page, compiler)
         check_narrow(page, compiler)
         check_parts(page, compiler)
         check_many_devices(page, compiler)

@@ -75,12 +75,21 @@ function changeText(a, b, format) {
       a > 0 ? formatShare(Math.abs(b - a) / a) : format(Math.abs(b - a))}`;
 }
 
+/**
+ * "data+model" of what is sent over both, however each plan orders them.
+ * @param {Plan} plan @param {Collective} one
+ */
+const axesNamed = (plan, one) => one.axes.map(axis => plan.axes[axis].name).sort().join('+');
+
 /** @param {Plan[]} plans */
 function comparedTotals(plans) {
-  const axisNames = unique(plans.flatMap(plan => plan.axes.map(axis => axis.name)));
-  const sentOver = name => plan =>
-      sum(plan.collectives.filter(one => one.axes.some(axis => plan.axes[axis].name === name)),
-          one => one.sent);
+  const sentOver = names => plan =>
+      sum(plan.collectives.filter(one => axesNamed(plan, one) === names), one => one.sent);
+  // What is sent over two axes at once is a row of its own, so that the rows add up.
+  const sets = unique([
+                 ...plans[0].axes.map(axis => axis.name),
+                 ...plans.flatMap(plan => plan.collectives.map(one => axesNamed(plan, one)))
+               ]).filter(names => plans.some(plan => sentOver(names)(plan) > 0));
   const timed = plans.every(plan => plan.timed);
   const rows = [
     [
@@ -93,13 +102,14 @@ function comparedTotals(plans) {
           ['waiting for messages', plan => plan.totals.exposed, formatTime]
         ] :
         [],
-    ['computed by a device', plan => plan.totals.flops, formatFlops], ...axisNames.map(name => {
-      const axis = plans[0].axes.find(candidate => candidate.name === name);
-      return [
-        html('span', {}, 'sent over ', axis ? axisChip(axis.index) : html('code', {}, name)),
-        sentOver(name), formatBytes
-      ];
-    }),
+    ['computed by a device', plan => plan.totals.flops, formatFlops],
+    ...sets.map(
+        names =>
+            [html('span', {}, 'sent over ', names.split('+').map((name, place) => {
+               const axis = plans[0].axes.find(candidate => candidate.name === name);
+               return [place ? ' + ' : null, axis ? axisChip(axis.index) : html('code', {}, name)];
+             })),
+             sentOver(names), formatBytes]),
     ['collectives', plan => sum(plan.collectives, one => one.count), formatInteger]
   ];
   return html('div.compared', {}, rows.map(([name, get, format, isOver]) => {
