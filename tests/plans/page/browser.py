@@ -1,6 +1,7 @@
 """Opens pages of plans in headless Chromium and says what they did."""
 
 import base64
+import decimal
 import json
 import os
 import pathlib
@@ -43,12 +44,15 @@ def unpack(text):
 
 
 def format_bytes(size):
-    """As the page says it."""
+    """As the page says it: three digits, in the largest unit of which there is one."""
     units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"]
     while len(units) > 1 and size >= 1024 * 0.9995:
         size /= 1024
         units.pop(0)
-    return f"{size:.0f}\u00a0{units[0]}" if size >= 100 else f"{float(f'{size:.3g}'):g}\u00a0{units[0]}"
+    number = decimal.Decimal(size)
+    digits = decimal.Decimal(10) ** min(0, number.adjusted() - 2)
+    rounded = number.quantize(digits, decimal.ROUND_HALF_UP)
+    return f"{rounded.normalize():f}\u00a0{units[0]}"
 
 
 def get_answer(plan):

@@ -3,6 +3,7 @@ fold opens it; selecting again clears; the device and the selection are in the l
 
 import browser
 import cases
+import gpt3
 
 
 def get_collectives(plan, line):
@@ -34,6 +35,46 @@ def check_collectives(page, plan, name):
             return [lit('ledger', 'selected'), steps.sort((a, b) => a - b)];"""), strict=True):
         page.expect(id_ in selected, f"{name}: {id_} selects {selected}")
         page.expect(steps == list(range(1, len(steps) + 1)) and steps, f"{name}: {id_} has the steps {steps}")
+
+
+def check_first_lines(page, plan, name):
+    """The first line of a cause is in sight in the inspector and, where that stands beside the
+    views, in the source, wherever that was scrolled to."""
+    for width in browser.WIDTHS:
+        for height in (640, 900):
+            page.resize(width, height)
+            page.run("document.querySelector('.columns').scrollIntoView()")
+            for index in range(page.run("return planPage.page.plan.collectives.length")):
+                page.run("planPage.page.select(null); document.querySelector('.lines').scrollTop = arguments[0]", index % 2 * 9999)
+                page.select("collective", index)
+                what = f"{name}: at {width} x {height} of {page.run('return planPage.page.plan.collectives[arguments[0]].id', index)}"
+                page.expect(page.text(".inspector .cause .step") == "1" and page.is_seen(".inspector .cause li"),
+                            f"{what} the inspector hides the first line")
+                first = page.run("return planPage.page.plan.collectives[arguments[0]].steps[0]", index)
+                page.expect(width < 1000 or page.is_seen(f'.line[data-index="{first}"] .step'), f"{what} the source hides line {first + 1}")
+    page.resize(1280, 900)
+
+
+def check_ledger(page, plan, name):
+    """Layers that are one row are counted once: of each row how many, what one brings in and what
+    all send; below them the sums, which are the compiler's."""
+    folds = {}
+    for one in plan["collectives"]:
+        folds.setdefault(one["fold"], []).append(one)
+    page.run("document.querySelector('#ledger .more')?.click()")
+    rows = page.run("""
+        return [...document.querySelectorAll('#ledger tbody tr[data-index]')].map(row =>
+          [planPage.page.plan.collectives[row.dataset.index].id, ...[...row.cells].map(cell => cell.textContent)]);""")
+    page.expect(len(rows) == len(folds), f"{name}: {len(rows)} rows for {len(folds)} folds")
+    for id_, ids, _, _, count, payload, sent, *_ in rows:
+        members = folds[next(one["fold"] for one in plan["collectives"] if one["id"] == id_)]
+        expected = [str(sum(one["repeat"] for one in members)), browser.format_bytes(members[0]["payload_bytes"]),
+                    browser.format_bytes(sum(one["repeat"] * one["wire_bytes_per_device"] for one in members))]
+        page.expect([count, payload, sent] == expected, f"{name}: {ids} has {[count, payload, sent]}, expected {expected}")
+    count, sent = sum(one["repeat"] for one in plan["collectives"]), plan["totals"]["wire_bytes_per_device"]
+    below = page.text("#ledger .sum").replace("\u202f", "")
+    page.expect(f"for {count}\u00a0collectives, {browser.format_bytes(sent)} sent" in below,
+                f"{name}: below the rows is said {below}, expected {count} and {sent} bytes")
 
 
 ORIGINS = {"contraction": "completes the sum", "reduction": "completes the sum",
@@ -210,6 +251,13 @@ def main():
             page.open([plan])
             check_lines(page, plan, name)
             check_collectives(page, plan, name)
+            check_ledger(page, plan, name)
+        for name, arguments in {"mlp": [cases.MLP], "blocks": [cases.BLOCKS, "--machine", "h100"],
+                                "GPT-3": [gpt3.SPEC, *gpt3.get_options()]}.items():
+            plan = compiler.plan(*arguments)
+            page.open([plan])
+            check_ledger(page, plan, name)
+            check_first_lines(page, plan, name)
         check_remarks(page, compiler)
         check_waits(page, compiler)
         check_links(page, compiler.plan(cases.MLP))

@@ -10,7 +10,9 @@ const NEAR = 600;
 function buildPage(page) {
   const {plan} = page;
   const main = document.getElementById('main');
-  const left = html('div.left', {}, buildSource(page), buildInspector(page));
+  // The inspector takes its room first: what the source scrolls to is not behind it then.
+  const inspector = buildInspector(page);
+  const left = html('div.left', {}, buildSource(page), inspector);
   const right = html('div.views');
   const [verdict, ...views] =
       VIEWS.filter(view => !view.exists || view.exists(page)).map(view => new Section(page, view));
