@@ -329,6 +329,30 @@ def check_media(page, compiler):
     page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
 
 
+def check_marks(page, compiler):
+    """No two marks of an axis are called alike, however close the window is."""
+    gpt = [gpt3.SPEC, *gpt3.get_options()]
+    for name, arguments in (("mlp", [cases.MLP]), ("mlp on H100", [cases.MLP, *MACHINE]), ("GPT-3", gpt)):
+        page.open_plan(compiler, *arguments)
+        for width in browser.WIDTHS:
+            check_width(page, name, width)
+            for length in (1, 0.37, 0.1, 0.013, 1e-3, 1e-4, 1e-5):
+                for start in (0, 0.31, 0.77):
+                    drawings = page.run("""
+                        const {page} = planPage;
+                        const {total} = page.track;
+                        page.setWindow(arguments[0] * total, (arguments[0] + arguments[1]) * total);
+                        return [...document.querySelectorAll('#timeline svg, #memory svg')].map(
+                          picture => [...picture.querySelectorAll('.mark')].map(mark => mark.textContent));""", start, length)
+                    page.expect(len(drawings) == 3, f"marks: {name}: {len(drawings)} drawings have some")
+                    for marks in drawings:
+                        page.expect(len(set(marks)) == len(marks), f"marks: {name} at {width} px: {length} from {start} has {marks}")
+                    page.expect(len(drawings[0]) > 2 and len(drawings[2]) > 2, f"marks: {name} at {width} px: only {drawings}")
+                    if "on" in name or name == "GPT-3":
+                        page.expect(len(drawings[1]) > 1, f"marks: {name} at {width} px: {length} from {start} has {drawings[1]}")
+    page.resize(1280, 900)
+
+
 def check_phases(page, compiler):
     """Phases follow one another, in loops of tiles too."""
     for arguments in (["-Dpos=1024"], ["-Dpos=1024", "--tile-bytes", "0"]):
@@ -373,6 +397,7 @@ def main():
         check_halo(page, compiler)
         check_edges(page, compiler)
         check_media(page, compiler)
+        check_marks(page, compiler)
         check_phases(page, compiler)
         page.finish()
 

@@ -84,20 +84,25 @@ function drawShares(track, picture, scale, top, height, count) {
  * @param {Scale} scale
  */
 function drawTicks(track, picture, scale, top) {
-  for (const at of ticksOf(
-           scale.from, scale.to, Math.max(2, Math.floor((scale.width - scale.left) / 110)))) {
+  // Between two commands there is no place.
+  const places = ticksOf(
+      scale.from, scale.to, Math.max(2, Math.floor((scale.width - scale.left) / 110)),
+      track.timed ? 0 : 1);
+  const names =
+      track.formatMarks(places, places.length > 1 ? places[1] - places[0] : scale.to - scale.from);
+  places.forEach((at, index) => {
     const x = scale.x(at);
     picture.append(
         svg('line.tick', {x1: x, x2: x, y1: top - 4, y2: top}),
-        svg('text.faint', {
+        svg('text.faint.mark', {
           x: Math.min(x, scale.width - 2),
           y: top + 12,
           'text-anchor': at === 0  ? 'start' :
               x > scale.width - 24 ? 'end' :
                                      'middle'
         },
-            at === 0 ? '0' : track.format(at)));
-  }
+            names[index]));
+  });
 }
 
 /**

@@ -150,7 +150,7 @@ function drawCurve(page, curve, picture) {
     picture.append(svg('line.grid', {x1: scale.left, x2: scale.width, y1: y(bytes), y2: y(bytes)}));
     if (!limited || Math.abs(y(bytes) - y(plan.limit)) > 12)
       picture.append(
-          svg('text.faint', {x: scale.left - 8, y: y(bytes) + 4, 'text-anchor': 'end'},
+          svg('text.faint.mark', {x: scale.left - 8, y: y(bytes) + 4, 'text-anchor': 'end'},
               formatBytes(bytes)));
   }
   const places = drawnPlaces(track, scale, curve.sums.map(at => sum(at, bytes => bytes)));

@@ -21,6 +21,16 @@ const formatFlops = flops =>
     scaled(flops, 1000, ['flop', 'kflop', 'Mflop', 'Gflop', 'Tflop', 'Pflop', 'Eflop']);
 const formatTime = us =>
     us < 1 && us > 0 ? scaled(us * 1000, 1000, ['ns', 'µs']) : scaled(us, 1000, ['µs', 'ms', 's']);
+/** Times that are `step` apart, in one unit and with as many digits as tell them apart. */
+function formatTimes(times, step) {
+  const most = largest(times, us => us);
+  const [size, unit] = most < 1 ? [1e-3, 'ns'] :
+      most < 1e3                ? [1, 'µs'] :
+      most < 1e6                ? [1e3, 'ms'] :
+                                  [1e6, 's'];
+  const digits = Math.max(0, Math.ceil(-Math.log10(step / size) - 1e-6));
+  return times.map(us => us === 0 ? '0' : (us / size).toFixed(digits) + NO_BREAK + unit);
+}
 /** Three digits; above 1000 all of them. */
 const formatFactor = value =>
     value >= 1000 ? formatInteger(Math.round(value)) : String(Number(value.toPrecision(3)));

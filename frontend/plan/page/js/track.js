@@ -37,6 +37,7 @@ function makeTrack(plan) {
     loops: loopsOf(plan, runs),
     at: placesOf(plan, runs, sendings, total),
     format: timed ? formatTime : at => formatInteger(Math.round(at)),
+    formatMarks: timed ? formatTimes : places => places.map(formatInteger),
   };
 }
 
@@ -148,9 +149,9 @@ function lowerBound(items, at) {
   return low;
 }
 
-/** Round places for the marks of an axis. */
-function ticksOf(from, to, count) {
-  const rough = Math.max((to - from) / count, 1e-12);
+/** Round places for the marks of an axis, `least` or more apart. */
+function ticksOf(from, to, count, least = 0) {
+  const rough = Math.max((to - from) / count, least, 1e-12);
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map(factor => factor * power).find(size => size >= rough);
   const ticks = [];

@@ -203,6 +203,7 @@
  *  @property {number} total
  *  @property {number} left       pixels in front of the drawings
  *  @property {(at: number) => string} format
+ *  @property {(places: number[], step: number) => string[]} formatMarks
  *  @property {(Run & {height: number})[]} runs
  *  @property {{axes: number[], sendings: (Sending & {height: number})[]}[]} lanes
  *  @property {{from: number, to: number, sending: Sending}[]} waits
