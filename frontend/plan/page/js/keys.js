@@ -89,7 +89,7 @@ function findable(page, sections) {
 }
 
 /**
- * Members of folds and devices, which have names but no entries of their own.
+ * Devices, and by their ids members of folds, which have no entries of their own.
  * @param {Page} page
  */
 function namedEntries(page, query) {
@@ -107,8 +107,33 @@ function namedEntries(page, query) {
       }
     }];
   }
-  if (!plan.collectiveOf.has(query)) return [];
-  const one = plan.collectives[plan.collectiveOf.get(query)];
+  if (plan.operationOf.has(query)) {
+    const operation = plan.operations[plan.operationOf.get(query)];
+    const run = page.track.runs.find(candidate => candidate.id === query);
+    return [{
+      kind: 'operation',
+      name: `${query}: ${run.name} ${operation.phase}`,
+      note: plan.timed ? formatTime(run.time) : formatFlops(run.flops),
+      act: () => {
+        page.seek({kind: 'operation', index: operation.index}, 'timeline');
+        page.showPlace(run);
+      }
+    }];
+  }
+  if (plan.valueOf.has(query)) {
+    const value = plan.values[plan.valueOf.get(query)];
+    return [{
+      kind: 'value',
+      name: `${query}: ${value.name}`,
+      note: formatBytes(value.bytes),
+      act: () => page.seek({kind: 'value', index: value.index}, 'devices')
+    }];
+  }
+  // A transfer is told of by its largest member.
+  const sending = plan.sendings.find(candidate => candidate.id === query);
+  const member = sending ? sending.largest : query;
+  if (!plan.collectiveOf.has(member)) return [];
+  const one = plan.collectives[plan.collectiveOf.get(member)];
   const act = () => page.seek({kind: 'collective', index: one.index}, 'ledger');
   return [{
     kind: 'collective',
@@ -123,7 +148,7 @@ function openPalette(page, sections) {
   const entries = findable(page, sections);
   const list = html('ul', {role: 'listbox', id: 'found'});
   const input = html('input', {
-    placeholder: 'Value, collective (c17), line, device (dev 5), view',
+    placeholder: 'Value, operation (o4), collective (c17), device (dev 5), line, view',
     role: 'combobox',
     'aria-label': 'Find',
     'aria-controls': 'found',

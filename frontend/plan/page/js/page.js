@@ -103,10 +103,19 @@ class Page {
     this.tell();
   }
 
-  /** @param {number} from @param {number} to */
+  /** As long as this, within the step. */
   setWindow(from, to) {
-    this.made.window = /** @type {[number, number]} */ ([from, to]);
+    const {total} = this.track;
+    const length = Math.min(total, Math.max(to - from, total * 1e-5));
+    const begin = Math.max(0, Math.min(total - length, from));
+    this.made.window = [begin, begin + length];
     for (const listener of this.windowListeners) listener();
+  }
+
+  /** Moves the window so that this is in the middle of it. */
+  showPlace({start, time}) {
+    const half = (this.window[1] - this.window[0]) / 2;
+    this.setWindow(start + time / 2 - half, start + time / 2 + half);
   }
 
   tell() {

@@ -126,7 +126,7 @@ function keyOf(plan, item) {
 }
 
 /**
- * The item of such a key, or null. Any member of a fold is its fold.
+ * The item of such a key or of an id, or null. Any member of a fold is its fold.
  * @param {Plan} plan
  * @param {string} key
  * @returns {Item}
@@ -135,6 +135,8 @@ function itemOf(plan, key) {
   const found = (/** @type {Kind} */ kind, index) =>
       index != null && index >= 0 ? {kind, index} : null;
   if (/^c\d+$/.test(key)) return found('collective', plan.collectiveOf.get(key));
+  if (/^o\d+$/.test(key)) return found('operation', plan.operationOf.get(key));
+  if (/^t\d+$/.test(key)) return found('value', plan.valueOf.get(key));
   if (/^L[1-9]\d*$/.test(key))
     return Number(key.slice(1)) <= plan.lines.length ? found('line', Number(key.slice(1)) - 1) :
                                                        null;

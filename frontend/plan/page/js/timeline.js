@@ -22,7 +22,7 @@ const timelineView = {
     const stops = new Stops(detail, 'command', (id, key) => {
       const command = commandAt(page, track, id, key);
       if (command && (command.start < page.window[0] || command.start >= page.window[1]))
-        showPlace(command);
+        page.showPlace(command);
       return command && stops.elements.has(command.id) ? command.id : null;
     });
     const presets = html(
@@ -32,11 +32,7 @@ const timelineView = {
                 ({name, from, to}) =>
                     html('button', {type: 'button', onclick: () => setWindow(from, to)}, name)));
 
-    function setWindow(from, to) {
-      const length = Math.min(track.total, Math.max(to - from, track.total * 1e-5));
-      const begin = Math.max(0, Math.min(track.total - length, from));
-      page.setWindow(begin, begin + length);
-    }
+    const setWindow = (from, to) => page.setWindow(from, to);
     let frame = null;
     const drawWindow = () => {
       const hadFocus = detail.contains(document.activeElement);
@@ -47,11 +43,6 @@ const timelineView = {
     const draw = () => {
       frame = drawWhole(page, track, whole);
       drawWindow();
-    };
-    /** Moves the window so that this is in the middle of it. */
-    const showPlace = ({start, time}) => {
-      const half = (page.window[1] - page.window[0]) / 2;
-      setWindow(start + time / 2 - half, start + time / 2 + half);
     };
     const around = (middle, factor) => {
       const [from, to] = page.window;
@@ -72,7 +63,7 @@ const timelineView = {
       const [from, to] = page.window;
       const places = occurrencesOf(page, track);
       if (places.length && !places.some(({start, time}) => start + time > from && start < to))
-        showPlace(places[Math.floor(places.length / 2)]);
+        page.showPlace(places[Math.floor(places.length / 2)]);
       else
         drawWindow();
     };
