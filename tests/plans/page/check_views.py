@@ -353,6 +353,31 @@ def check_marks(page, compiler):
     page.resize(1280, 900)
 
 
+def check_kinds(page, compiler):
+    """Convolutions are called so, and drawn as what a library computes."""
+    for name, arguments in (("convnet", [*browser.CONVNET]), ("resnet", ["samples/resnet/resnet.mesh"])):
+        plan = compiler.plan(*arguments)
+        page.open_plan(compiler, *arguments)
+        operations = {one["id"]: one for one in plan["ops"] if one["kind"] == "convolution"}
+        page.expect(len(operations) > 10, f"kinds: {name} has {len(operations)} convolutions")
+        page.run("planPage.page.setWindow(0, planPage.page.track.total)")
+        drawn = page.run("""
+            return [...document.querySelectorAll('#timeline .command')].map(
+              command => [command.dataset.index, command.classList.contains('products'), command.getAttribute('aria-label')]);""")
+        seen = {id_ for id_, products, label in drawn if id_ in operations and products and label.endswith("convolution")}
+        page.expect(seen == set(operations), f"kinds: {name}: of {len(operations)} convolutions {len(seen)} are drawn as such")
+        page.expect("convolution" in page.text("#timeline .key"), f"kinds: {name}: the timeline does not say what is dark")
+        for id_ in operations:
+            page.select("operation", page.run("return planPage.page.plan.operationOf.get(arguments[0])", id_))
+            page.expect("convolution" in page.text(".inspector .facts"), f"kinds: {name}: of {id_} is said {page.text('.inspector .facts')}")
+        nodes = page.run("""
+            return [...document.querySelectorAll('#graph .node:not(.sent)')].map(
+              node => [planPage.page.plan.operations[planPage.page.plan.operationOf.get(node.dataset.index)].ids, node.getAttribute('aria-label')]);""")
+        for ids, label in nodes:
+            page.expect(any(one in operations for one in ids) == ("convolution" in label), f"kinds: {name}: the node of {ids} is called {label}")
+        page.expect(any("convolution" in label for _, label in nodes), f"kinds: {name}: no convolution is drawn")
+
+
 def check_phases(page, compiler):
     """Phases follow one another, in loops of tiles too."""
     for arguments in (["-Dpos=1024"], ["-Dpos=1024", "--tile-bytes", "0"]):
@@ -398,6 +423,7 @@ def main():
         check_edges(page, compiler)
         check_media(page, compiler)
         check_marks(page, compiler)
+        check_kinds(page, compiler)
         check_phases(page, compiler)
         page.finish()
 

@@ -183,7 +183,7 @@ function operationNode(page, marks, node) {
                         null;
   const group = svg(
       'g.node', {
-        'aria-label': `${operation.name}, ${
+        'aria-label': `${operation.name}, ${kindsText(operation.kinds)}, ${
             value ? value.dims.map(dim => `${dim.name} ${dim.local_size}`).join(', ') : ''}`,
         onclick: () => page.select({kind: 'operation', index})
       },
@@ -197,7 +197,7 @@ function operationNode(page, marks, node) {
   tipOn(
       group,
       () =>
-          [html('b.mono', {}, operation.name),
+          [html('b.mono', {}, operation.name), html('div', {}, kindsText(operation.kinds)),
            html(
                'div', {}, formatFlops(operation.flops),
                plan.timed ? `, ${formatTime(operation.time)}` : ''),

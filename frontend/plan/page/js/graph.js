@@ -104,9 +104,7 @@ function operationList(page, marks, operations) {
         'tr', {},
         html(
             'td', {}, nameNode(operation.name), timesNode(operation),
-            html(
-                'div.small.faint', {},
-                [...operation.kinds].map(([kind, count]) => `${count} ${kind}`).join(', '))),
+            html('div.small.faint', {}, kindsText(operation.kinds))),
         html('td', {}, values.slice(0, 2).map(value => html('div', {}, shapeNode(page, value)))),
         html(
             'td', {},
@@ -122,7 +120,7 @@ function operationList(page, marks, operations) {
         html(
             'td.bars', {},
             bar((plan.timed ? operation.time : operation.flops) / most, 84, {},
-                operation.kinds.has('matmul') ? 'computed' : 'bytes')));
+                [...operation.kinds.keys()].some(isProduct) ? 'computed' : 'bytes')));
     marks.add('operation', operation.index, row);
     return pickable(
         row, operation.index, () => page.select({kind: 'operation', index: operation.index}));

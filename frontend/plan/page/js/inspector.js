@@ -131,8 +131,8 @@ const INSPECTIONS = {
     return {
       head: html('span.mono', {}, operation.name),
       facts: [
-        operation.phase, [...operation.kinds].map(([kind, count]) => `${count} ${kind}`).join(', '),
-        formatFlops(operation.flops), `${formatBytes(operation.bytes)} moved`,
+        operation.phase, kindsText(operation.kinds), formatFlops(operation.flops),
+        `${formatBytes(operation.bytes)} moved`,
         plan.timed ?
             `${formatTime(operation.time)}, ${formatShare(operation.time / plan.totals.step)}` :
             null,

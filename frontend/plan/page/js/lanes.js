@@ -49,7 +49,7 @@ function drawShares(track, picture, scale, top, height, count) {
   for (const run of track.runs)
     if (scale.sees(run.start, run.start + run.time))
       spread(run.start, run.start + run.time, (into, share) => {
-        into[run.kind === 'matmul' ? 'products' : 'other'] += share * run.height;
+        into[isProduct(run.kind) ? 'products' : 'other'] += share * run.height;
       });
   for (const wait of track.waits)
     if (scale.sees(wait.from, wait.to)) {
@@ -129,7 +129,7 @@ function drawCommands(page, track, picture, scale, top, drawn) {
     const width = Math.max(0.4, scale.x(run.start + run.time) - x);
     const lit = !!page.item && related.operation.has(run.operation);
     const height = Math.max(1, COMPUTE * run.height);
-    const classes = [run.kind === 'matmul' ? 'products' : 'other', lit ? 'lit' : dims ? 'dim' : ''];
+    const classes = [isProduct(run.kind) ? 'products' : 'other', lit ? 'lit' : dims ? 'dim' : ''];
     const shape = svg('rect', {
       class: 'command ' + classes.join(' '),
       x,
@@ -137,7 +137,7 @@ function drawCommands(page, track, picture, scale, top, drawn) {
       width: Math.max(0.4, width - (width > 3 ? 1 : 0)),
       height,
       rx: width > 8 ? 2 : 0,
-      'aria-label': run.name,
+      'aria-label': `${run.name}, ${KINDS[run.kind][0]}`,
       onclick: () => page.select({kind: 'operation', index: run.operation})
     });
     drawn.set(run.id, shape);
@@ -149,7 +149,7 @@ function drawCommands(page, track, picture, scale, top, drawn) {
                  'div', {},
                  track.timed ? `${formatTime(run.time)} from ${formatTime(run.start)}` :
                                `${formatFlops(run.flops)}, command ${run.start}`),
-             html('div', {}, run.phase)]);
+             html('div', {}, `${KINDS[run.kind][0]}, ${run.phase}`)]);
     picture.append(shape);
     const name = tailOf(run.name);
     if (track.timed && width > name.length * 6.2 + 10)

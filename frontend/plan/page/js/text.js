@@ -53,6 +53,20 @@ function showControls(text) {
       mark => `‹U+${mark.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}›`);
 }
 
+/** Products of matrices and convolutions: what libraries compute. */
+const isProduct = kind => kind === 'matmul' || kind === 'convolution';
+const KINDS = {
+  kernel: ['kernel', 'kernels'],
+  matmul: ['matrix product', 'matrix products'],
+  convolution: ['convolution', 'convolutions'],
+  put: ['sum by index', 'sums by index'],
+  copy: ['copy', 'copies'],
+  slice: ['slice', 'slices']
+};
+const kindText = (kind, count) => `${formatInteger(count)} ${KINDS[kind][count === 1 ? 0 : 1]}`;
+/** "2 kernels, 1 matrix product" of how many there are of each kind. */
+const kindsText = kinds => [...kinds].map(([kind, count]) => kindText(kind, count)).join(', ');
+
 const capital = text => text.slice(0, 1).toUpperCase() + text.slice(1);
 const kindName = kind => kind.replace(/_/g, '-');
 /**

@@ -269,8 +269,12 @@ function listenToBrush(page, track, picture, setWindow) {
 
 /** @param {Track} track */
 function timelineKey(track) {
+  const products = unique(track.runs.map(run => run.kind)).filter(isProduct).sort().reverse();
   return html(
-      'div.key', {}, html('span', {}, swatch('var(--c1)'), 'matrix product'),
+      'div.key', {},
+      products.length ?
+          html('span', {}, swatch('var(--c1)'), products.map(kind => KINDS[kind][0]).join(' or ')) :
+          null,
       html('span', {}, swatch('var(--c2)'), 'other computation'),
       track.timed ?
           [
