@@ -117,6 +117,12 @@ def check_theme(page, name):
             const low = [];
             for (const ink of ['--ink', '--ink2', '--ink3', '--over'])
               for (const back of ['--bg', '--raise']) if (contrast(value(ink), value(back)) < 4.5) low.push(`${ink} on ${back}`);
+            // Parts of a bar of memory are told from each other and from the page.
+            const greys = [...'0123456'].map(part => value('--m' + part));
+            greys.forEach((grey, part) => {
+              if (contrast(grey, value('--bg')) < 1.35) low.push(`--m${part} on --bg`);
+              for (const other of greys.slice(part + 1)) if (contrast(grey, other) < 1.15) low.push(`--m${part} beside ${other}`);
+            });
             for (let axis = 0; axis < 6; ++axis) {
               if (contrast(value('--on-axis'), value('--a' + axis)) < 4.5) low.push(`--on-axis on --a${axis}`);
               if (contrast(value('--a' + axis), value('--bg')) < 4.5) low.push(`--a${axis} on --bg`);
@@ -124,7 +130,11 @@ def check_theme(page, name):
             probe.remove();
             return low;""")
         for pair in low:
-            page.fail(f"{name}: contrast under 4.5 in {theme}: {pair}")
+            page.fail(f"{name}: too little contrast in {theme}: {pair}")
+        bars = page.run("""
+            return [...document.querySelectorAll('#verdict .whole i')].map(part => [part.title, getComputedStyle(part).background]);""")
+        clear = [title for title, back in bars if back.startswith("rgba(0, 0, 0, 0) none")]
+        page.expect(len(bars) > 4 and not clear, f"{name}: parts of the bars have no colour in {theme}: {clear} of {len(bars)}")
 
 
 def check_compare(page, compiler):
