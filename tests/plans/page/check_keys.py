@@ -3,6 +3,7 @@ something in it is chosen by keys alone; rows, nodes of the graph, the palette, 
 
 import browser
 import cases
+import gpt3
 from browser import Keys
 
 # What Enter selects after the keys, in the view of the digit; None: it chooses a device.
@@ -17,6 +18,30 @@ CHOSEN = {
     "memory": ("9", [Keys.ARROW_DOWN], "value"),
     "compare": ("0", [Keys.ARROW_DOWN], "value"),
 }
+
+
+def check_tab(page, name, views):
+    """Tab alone reaches every view from the top of the page, which are built as it comes near,
+    and what it reaches is in sight."""
+    page.run("document.querySelector('.skip').focus(); document.querySelector('.skip').blur()")
+    reached, hidden = [], []
+    for _ in range(900):
+        page.press(Keys.TAB)
+        view, at, seen = page.run("""
+            const {activeElement} = document;
+            const view = activeElement.closest('section.view, .left');
+            const mark = activeElement.matches('section.view') ? activeElement.querySelector('h1, h2') : activeElement;
+            const {top, bottom, height} = mark ? mark.getBoundingClientRect() : {top: -1, bottom: 0, height: 0};
+            return [view && (view.id || 'source'), activeElement.tagName + ' ' + activeElement.textContent.slice(0, 40),
+                    height > 0 && top >= 0 && bottom <= innerHeight + 1 || height > innerHeight - 60];""")
+        if view and view not in reached:
+            reached.append(view)
+        if view and not seen:
+            hidden.append((view, at))
+        if reached and at.startswith("BODY"):
+            break
+    page.expect(reached == views, f"{name}: Tab reaches {reached}, expected {views}")
+    page.expect(not hidden, f"{name}: Tab leads to what is out of sight: {hidden[:5]}")
 
 
 def get_item(page):
@@ -113,6 +138,15 @@ def check_commands(page):
 def main():
     compiler, page = browser.start()
     with page:
+        views = ["verdict", "source", *browser.VIEWS[1:]]
+        page.open([compiler.plan(cases.MLP)], all_views=False)
+        check_tab(page, "mlp", views)
+        page.resize(800, 900)
+        page.open([compiler.plan(cases.MLP)], all_views=False)
+        check_tab(page, "mlp at 800 px", views)
+        page.resize(1280, 900)
+        page.open([compiler.plan(gpt3.SPEC, *gpt3.get_options())] * 2, all_views=False)
+        check_tab(page, "GPT-3", [*views, "compare", "parts"])
         page.open_plan(compiler, cases.BLOCKS, "--machine", "h100", "--try", "batch=data")
         check_views(page)
         check_nodes(page)

@@ -172,6 +172,9 @@ function moveTip(event) {
 const hideTip = () => tip.classList.add('hidden');
 
 function tipOn(element, children) {
+  // What listens to the focus would be a stop of Tab, each of a thousand devices too.
+  if (element instanceof SVGElement && !element.hasAttribute('tabindex'))
+    element.setAttribute('tabindex', '-1');
   element.addEventListener('pointerenter', event => showTip(event, children()));
   element.addEventListener('pointermove', moveTip);
   element.addEventListener('pointerleave', hideTip);

@@ -63,6 +63,8 @@ class Section {
     this.parts = /** @type {ViewParts} */ (null);
     // That of the verdict stands there already.
     this.element = document.getElementById(view.id) || makeSection(view);
+    // Tab gets here from one that is near before this one is.
+    this.element.addEventListener('focus', () => this.build());
   }
 
   build() {
@@ -87,7 +89,7 @@ class Section {
 /** @param {View} view */
 const makeSection = view => html('section.view', {
   id: view.id,
-  tabindex: -1,
+  tabindex: 0,
   'aria-label': view.title,
   style: {'min-height': pixels(view.height)}
 });
