@@ -43,16 +43,25 @@ def unpack(text):
     return json.loads(zlib.decompress(base64.b64decode(text)))
 
 
-def format_bytes(size):
-    """As the page says it: three digits, in the largest unit of which there is one."""
-    units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"]
-    while len(units) > 1 and size >= 1024 * 0.9995:
-        size /= 1024
-        units.pop(0)
+def format_scaled(size, step, units):
+    """Three digits, in the largest unit of which there is one."""
+    while len(units) > 1 and size >= step * 0.9995:
+        size /= step
+        units = units[1:]
     number = decimal.Decimal(size)
     digits = decimal.Decimal(10) ** min(0, number.adjusted() - 2)
     rounded = number.quantize(digits, decimal.ROUND_HALF_UP)
     return f"{rounded.normalize():f}\u00a0{units[0]}"
+
+
+def format_bytes(size):
+    return format_scaled(size, 1024, ["B", "KiB", "MiB", "GiB", "TiB", "PiB"])
+
+
+def format_time(us):
+    if 0 < us < 1:
+        return format_scaled(us * 1000, 1000, ["ns", "µs"])
+    return format_scaled(us, 1000, ["µs", "ms", "s"])
 
 
 def get_answer(plan):

@@ -14,8 +14,9 @@ const compareView = {
   height: 900,
   text: page => page.others.length > 1 ?
       'A is the plan of this page. Below the bars, it beside one of the others: what differs, ' +
-          'largest difference first.' :
-      'A is the plan of this page, B the other. What differs, largest difference first.',
+          'largest difference first.' + exposedNote(page.plan) :
+      'A is the plan of this page, B the other. What differs, largest difference first.' +
+          exposedNote(page.plan),
   occurs: () => false,
   exists: page => page.others.length > 0,
   build(page) {

@@ -54,6 +54,7 @@ const INSPECTIONS = {
       ],
       rest: [
         needSentence(page, one), causeList(page, one),
+        plan.timed ? exposureSentences(page, one) : null,
         alternative ? html(
                           'p.faint', {},
                           `Rejected: ${kindName(alternative.description)}, ${
@@ -97,7 +98,7 @@ const INSPECTIONS = {
       facts: [
         `${formatBytes(cost.sent)} sent`,
         plan.timed ? `${formatTime(cost.computed)} computing` : formatFlops(cost.flops),
-        plan.timed ? `${formatTime(cost.exposed)} exposed` : null
+        plan.timed ? `${formatTime(cost.exposed)} ${EXPOSED}` : null
       ],
       rest: [
         html(
@@ -155,7 +156,7 @@ const INSPECTIONS = {
       facts: [
         formatFlops(whole.flops), `${formatBytes(whole.sent)} sent`,
         plan.timed ? `${formatTime(whole.computed)} computing` : null,
-        plan.timed ? `${formatTime(whole.exposed)} exposed` : null,
+        plan.timed ? `${formatTime(whole.exposed)} ${EXPOSED}` : null,
         `${formatBytes(whole.bytes)} at the peak`
       ],
       rest: viewLinks(page),
@@ -175,7 +176,7 @@ const INSPECTIONS = {
       facts: [
         formatCount(sum(list, one => one.count), 'collective'),
         `${formatBytes(sum(list, one => one.sent))} sent`,
-        plan.timed ? `${formatTime(sum(list, one => one.exposed))} exposed` : null
+        plan.timed ? `${formatTime(sum(list, one => one.exposed))} ${EXPOSED}` : null
       ],
       rest: [
         html(

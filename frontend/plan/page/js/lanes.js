@@ -260,8 +260,9 @@ function drawLane(page, track, picture, scale, lane, top, drawn) {
              track.timed ? html(
                                'div', {},
                                `${formatTime(sending.time)} from ${formatTime(sending.start)}, ${
-                                   formatTime(sending.exposed)} exposed`) :
-                           null]);
+                                   formatTime(sending.exposed)} ${EXPOSED}`) :
+                           null,
+             html('div', {}, capital(queuedClause(page.plan, sending)))]);
     picture.append(group);
   }
   if (plain) picture.append(svg('path', {d: plain, fill: axesFill(lane.axes)}));

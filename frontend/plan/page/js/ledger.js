@@ -35,7 +35,8 @@ const ledgerView = {
   height: 900,
   text: page => 'One row for each kind of message; layers are counted, not repeated. ' +
       'Open a row for the lines that cause it and for what was rejected.' +
-      (page.plan.timed ? '' : ` ${untimedClause(page.plan)}, so there are no times.`),
+      (page.plan.timed ? exposedNote(page.plan) :
+                         ` ${untimedClause(page.plan)}, so there are no times.`),
   occurs: related => related.collective.size > 0,
   build(page) {
     const {plan} = page;
@@ -312,6 +313,7 @@ function pricesNode(one) {
  */
 function meanwhileSentence(page, one) {
   const {plan} = page;
+  if (plan.timed) return exposureSentences(page, one);
   const nameOf = index => html('code', {}, shortName(plan.operations[index].name));
   if (!one.meanwhile.length) {
     const waiter =
@@ -320,10 +322,7 @@ function meanwhileSentence(page, one) {
   }
   const names = one.meanwhile.slice(0, 4).map(nameOf);
   const more = one.meanwhile.length - names.length;
-  const exposure = exposureText(one);
-  const begin = plan.timed ? `${exposure[0].toUpperCase()}${exposure.slice(1)}; meanwhile ` :
-                             'Computed meanwhile: ';
   return html(
-      'p', {}, begin,
+      'p', {}, 'Computed meanwhile: ',
       more ? [names.map(name => [name, ', ']), `and ${more} more`] : enumerate(names), '.');
 }

@@ -9,8 +9,8 @@ const meshView = {
   name: 'Mesh',
   title: 'Where the bytes go',
   height: 480,
-  text: () => 'A line between neighbours is as thick as the bytes that a device sends along ' +
-      'the axis in a step.',
+  text: page => 'A line between neighbours is as thick as the bytes that a device sends along ' +
+      'the axis in a step.' + exposedNote(page.plan),
   occurs: related => related.axis.size > 0 || related.collective.size > 0,
   build(page) {
     const {plan} = page;

@@ -109,13 +109,24 @@ function causeList(page, collective) {
   return html('ol.cause', {}, items);
 }
 
+const EXPOSED = 'exposed, with nothing computed meanwhile';
 /**
- * "exposed", "overlapped" or how much of it is exposed.
+ * What the word means, for views that have it in a table.
+ * @param {Plan} plan
+ */
+const exposedNote = plan => plan.timed ?
+    ' Exposed is the time in which a device computes nothing while a message is under way.' :
+    '';
+
+/**
+ * Whether something is computed beside it, or how much of it is exposed.
  * @param {Collective} collective
  */
 function exposureText(collective) {
   const share = collective.time > 0 ? collective.exposed / collective.time : 0;
-  return share > 0.98 ? 'exposed' : share < 0.02 ? 'overlapped' : `${formatShare(share)} exposed`;
+  return share > 0.98 ? EXPOSED :
+      share < 0.02    ? 'hidden behind computation' :
+                        `${formatShare(share)} ${EXPOSED}`;
 }
 
 /**

@@ -279,6 +279,7 @@ function timelineKey(track) {
       track.timed ?
           [
             html('span', {}, 'stripes: waiting, in the colour of the axis'),
+            html('span', {}, `full colour: ${EXPOSED}`),
             html('span', {}, 'pale: sent behind computation')
           ] :
           null);

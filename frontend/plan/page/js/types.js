@@ -190,6 +190,7 @@
  *  @property {{steps: number, processes: number, traced_step_us: number, step_us?: number}} trace
  *  @property {number} limit                   bytes of a device, or 0
  *  @property {Map<string, number>} valueOf    by id of a tensor
+ *  @property {Map<string, {place: number, at: number}[]>} [made]  when what an id stands for is made
  *  @property {Map<string, number>} operationOf
  *  @property {Map<string, number>} collectiveOf
  *  @property {Map<string, number>} valueNamed by name, of members too

@@ -206,7 +206,7 @@ function stepTotal(plan) {
             {axes: own.axes, title: `waiting for ${axesName(own.axes)} ${formatTime(own.exposed)}`},
         key: html(
             'span', {}, html('span.axis', {axes: own.axes}, axesName(own.axes)),
-            `${formatBytes(own.sent)} sent, ${formatTime(own.exposed)} exposed`,
+            `${formatBytes(own.sent)} sent, ${formatTime(own.exposed)} ${EXPOSED}`,
             own.time - own.exposed > 0.001 * own.time ?
                 html('span.faint', {}, `${formatTime(own.time - own.exposed)} behind computation`) :
                 null),
