@@ -128,7 +128,6 @@ const INSPECTIONS = {
   operation(page, index) {
     const {plan} = page;
     const operation = plan.operations[index];
-    const bounds = [...operation.bounds].sort((a, b) => b[1] - a[1]);
     return {
       head: html('span.mono', {}, operation.name),
       facts: [
@@ -137,7 +136,7 @@ const INSPECTIONS = {
         plan.timed ?
             `${formatTime(operation.time)}, ${formatShare(operation.time / plan.totals.step)}` :
             null,
-        bounds.length ? `bound by ${BOUNDS[bounds[0][0]] || bounds[0][0]}` : null
+        boundClause(plan, operation)
       ],
       rest: [
         operation.line >= 0 ?
@@ -187,10 +186,4 @@ const INSPECTIONS = {
       ],
     };
   },
-};
-
-const BOUNDS = {
-  flops: 'arithmetic',
-  memory: 'memory',
-  launch: 'its launch'
 };

@@ -149,7 +149,8 @@ function drawCommands(page, track, picture, scale, top, drawn) {
                  'div', {},
                  track.timed ? `${formatTime(run.time)} from ${formatTime(run.start)}` :
                                `${formatFlops(run.flops)}, command ${run.start}`),
-             html('div', {}, `${KINDS[run.kind][0]}, ${run.phase}`)]);
+             html('div', {}, `${KINDS[run.kind][0]}, ${run.phase}`),
+             html('div', {}, capital(boundOfRun(page.plan, run)))]);
     picture.append(shape);
     const name = tailOf(run.name);
     if (track.timed && width > name.length * 6.2 + 10)

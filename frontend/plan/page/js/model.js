@@ -341,6 +341,7 @@ function readSchedule(plan) {
                                   time: op.time_us || 0,
                                   operation: plan.operationOf.get(op.id),
                                   kind: op.kind,
+                                  bound: op.bound || '',
                                   phase: op.phase,
                                   name: op.name,
                                   scope: op.scope || null,

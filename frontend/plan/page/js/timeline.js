@@ -73,7 +73,7 @@ const timelineView = {
       controls: [presets],
       body: html(
           'div', {}, html('div.timeline', {}, whole, detail, timelineKey(track)),
-          plan.trace ? measuredTable(page) : null),
+          plan.timed ? roofTable(page) : null, plan.trace ? measuredTable(page) : null),
       select: follow,
       resize: draw,
       zoom: factor => around((page.window[0] + page.window[1]) / 2, factor),

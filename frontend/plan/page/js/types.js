@@ -126,7 +126,7 @@
 
 /**
  * Something in the order of the command list.
- *  @typedef {{id: string, start: number, time: number, operation: number, kind: string, phase: string, name: string, scope: string, flops: number}} Run
+ *  @typedef {{id: string, start: number, time: number, operation: number, kind: string, bound: string, phase: string, name: string, scope: string, flops: number}} Run
  */
 /**
  * @typedef {{id: string, start: number, time: number, exposed: number, collectives: number[], ids: string[], largest: string, axes: number[], sent: number}} Sending
@@ -190,6 +190,7 @@
  *  @property {{steps: number, processes: number, traced_step_us: number, step_us?: number}} trace
  *  @property {number} limit                   bytes of a device, or 0
  *  @property {Map<string, number>} valueOf    by id of a tensor
+ *  @property {Map<string, number>} [roofs]    microseconds of ops at full rates, by id
  *  @property {Map<string, {place: number, at: number}[]>} [made]  when what an id stands for is made
  *  @property {Map<string, number>} operationOf
  *  @property {Map<string, number>} collectiveOf

@@ -196,7 +196,9 @@ function stepTotal(plan) {
     text: 'compute',
     size: compute,
     properties: {title: `computing ${formatTime(compute)}`, style: {background: 'var(--c1)'}},
-    key: html('span', {}, swatch('var(--c1)'), `computing ${formatTime(compute)}`)
+    key: html(
+        'span', {}, swatch('var(--c1)'), `computing ${formatTime(compute)}`,
+        html('span.faint.bounds', {}, `bound by ${boundsText(boundsOfStep(plan))}`))
   };
   const parts = sumsByAxes(plan).map(
       own => ({
