@@ -64,7 +64,10 @@ class Section {
     // That of the verdict stands there already.
     this.element = document.getElementById(view.id) || makeSection(view);
     // Tab gets here from one that is near before this one is.
-    this.element.addEventListener('focus', () => this.build());
+    this.element.addEventListener('focus', () => {
+      this.build();
+      this.element.querySelector('h1, h2').scrollIntoView({block: 'nearest'});
+    });
   }
 
   build() {
