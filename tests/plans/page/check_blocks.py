@@ -8,6 +8,7 @@ import re
 
 import browser
 import cases
+import gpt3
 
 UNEVEN = {
     "mlp": [cases.MLP],
@@ -21,6 +22,18 @@ UNEVEN = {
 
 # With halos, and with more coordinates than positions.
 PRINTED = {"convnet", "mlp-uneven", "mlp-nested"}
+
+
+# Dimensions that their axes divide.
+COPIED = {
+    "mlp": [cases.MLP],
+    "blocks on H100": [cases.BLOCKS, "--machine", "h100", "--precision", "bf16"],
+    "mlp-two-axes": cases.CASES["mlp-two-axes"],
+    "fsdp": ["samples/layouts/fsdp.mesh"],
+    "mlp, all copies": [cases.MLP, "--layout", ""],
+    "one device": [cases.MLP, "--mesh", "data=1,model=1"],
+    "GPT-3": [gpt3.SPEC, *gpt3.get_options()],
+}
 
 
 def get_ranges(page):
@@ -102,6 +115,49 @@ def check_printed(page, compiler, arguments, plan, name):
     page.expect(seen > 3, f"{name}: {seen} values were compared")
 
 
+def check_copies(page, plan, name):
+    """Of what is alive at the peak the page says what other devices hold too: by the devices that
+    have the same positions."""
+    sizes = {axis["name"]: axis["size"] for axis in plan["mesh"]["axes"]}
+    tensors = {tensor["id"]: tensor for tensor in plan["tensors"]}
+    alive = [one for one in plan["memory"]["at_peak"] if one["tensor"] and one["form"] in ("itself", "copy", "padded")]
+    used = sorted({one["tensor"] for one in alive})
+    same = dict(zip(used, page.run("""
+        const {page, heldRanges} = planPage;
+        const tensors = new Map(page.plan.json.tensors.map(tensor => [tensor.id, tensor]));
+        return arguments[0].map(id => {
+          const {dims} = tensors.get(id);
+          const own = JSON.stringify(heldRanges(page.plan, dims, 0));
+          let count = 0;
+          for (let device = 0; device < page.plan.devices; ++device) count += JSON.stringify(heldRanges(page.plan, dims, device)) === own;
+          return count;
+        });""", used)))
+    for id_ in used:
+        # Devices along these axes have the same positions and different terms.
+        same[id_] /= math.prod(sizes[axis] for axis in tensors[id_].get("partial", {"axes": []})["axes"])
+    copied = sum(one["bytes"] * (1 - 1 / same[one["tensor"]]) for one in alive)
+    peak = plan["memory"]["peak_bytes_per_device"]
+    if not copied:
+        page.expect("Nothing at the peak is held by two devices" in page.text("#memory"), f"{name}: nothing is copied, which is not said")
+        return
+    text = page.text("#memory .copied")
+    wanted = [browser.format_bytes(number) for number in (peak, copied, copied * plan["devices"])]
+    page.expect(all(number in text for number in wanted), f"{name}: copies hold {text}, expected {wanted}")
+    page.run("document.querySelector('#memory table.copied').parentElement.parentElement.querySelector('.more')?.click()")
+    rows = page.run("""
+        const {plan} = planPage.page;
+        return [...document.querySelectorAll('#memory table.copied tbody tr')].map(row =>
+          [plan.values[row.dataset.index].ids, ...[...row.cells].map(cell => cell.textContent)]);""")
+    expected = sum(1 for id_ in used if same[id_] > 1)
+    page.expect(0 < len(rows) <= expected, f"{name}: {len(rows)} rows of copies for {expected} values")
+    for ids, value, along, copies, bytes_, _, _ in rows:
+        count = same[next(id_ for id_ in ids if id_ in same)]
+        page.expect(int(copies.replace("\u202f", "")) == count > 1, f"{name}: {value} has {copies} copies, expected {count}")
+        page.expect(along and set(along.split(" + ")) <= set(sizes), f"{name}: {value} is the same along {along}")
+    page.select("value", page.run("return planPage.page.plan.valueOf.get(arguments[0])", max(used, key=lambda id_: same[id_])))
+    page.expect(f"{max(same.values()):.0f} copies" in page.text(".inspector .facts").replace("\u202f", ""), f"{name}: the inspector says {page.text('.inspector .facts')}")
+
+
 def check_sums(page, plan, name):
     sums = page.run("""
         const {page, costOfLines, makeCurve} = planPage;
@@ -139,6 +195,10 @@ def main():
                     if name in PRINTED:
                         check_printed(page, compiler, arguments, plan, name)
                 check_sums(page, plan, name)
+        for name, arguments in COPIED.items():
+            plan = compiler.plan(*arguments)
+            page.open([plan])
+            check_copies(page, plan, name)
         page.finish()
 
 

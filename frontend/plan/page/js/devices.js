@@ -297,7 +297,7 @@ function valueFacts(page, value) {
           ([name, text, bytes]) =>
               [html('dt', {}, name),
                html('dd', {}, text, html('span.faint', {}, ` ${formatBytes(bytes)}`))]),
-      html('dt', {}, 'copies'), html('dd', {}, copies > 1 ? formatInteger(copies) : 'one'),
+      html('dt', {}, 'copies'), html('dd', {}, copies > 1 ? copiesText(plan, value) : 'none'),
       terms > 1 ? [html('dt', {}, 'terms'), html('dd', {}, `${terms} of a ${value.partial.kind}`)] :
                   null);
 }

@@ -73,7 +73,7 @@ const INSPECTIONS = {
       facts: [
         shapeNode(page, value), value.dtype, `${formatBytes(value.bytes)} on each device`,
         value.count > 1 ? `× ${value.count}` : null,
-        copies > 1 ? formatInteger(copies) + ' copies' : 'no copies',
+        copies > 1 ? copiesText(page.plan, value) : 'no copies',
         value.stored ? null : 'no memory of its own'
       ],
       rest: [

@@ -72,7 +72,7 @@ const memoryView = {
     return {
       body: html(
           'div', {}, picture, html('div.key', {}, html('span.faint', {}, 'at the peak:'), keys),
-          table),
+          table, copiedTable(page)),
       resize: draw,
       reveal: () => {
         if (state.all || !page.item || table.querySelector('.selected')) return;
