@@ -5,6 +5,10 @@ const LANE = 26;
 const LANE_APART = 14;
 const DRAWN_COMMANDS = 420;
 
+// Below a lane that was measured: bars, and times where there is room.
+const MEASURED_BARS = 12;
+const MEASURED = 26;
+
 /** A stretch of the track on so many pixels. */
 class Scale {
   /** @param {Track} track */
@@ -150,12 +154,57 @@ function drawCommands(page, track, picture, scale, top, drawn) {
                  track.timed ? `${formatTime(run.time)} from ${formatTime(run.start)}` :
                                `${formatFlops(run.flops)}, command ${run.start}`),
              html('div', {}, `${KINDS[run.kind][0]}, ${run.phase}`),
-             html('div', {}, capital(boundOfRun(page.plan, run)))]);
+             html('div', {}, capital(boundOfRun(page.plan, run))), measuredClause(track, run)]);
     picture.append(shape);
     const name = tailOf(run.name);
     if (track.timed && width > name.length * 6.2 + 10)
       picture.append(svg('text.inside', {x: x + 5, y: top + 24}, name));
   }
+}
+
+/**
+ * What commands of a lane took in a run, below them: half of the height is what was predicted;
+ * without times all of it is what took longest.
+ * @param {Track} track @param {Scale} scale
+ * @param {{start: number, time: number, measured: number | null}[]} commands
+ */
+function drawMeasured(track, picture, scale, top, commands) {
+  const most = track.timed ? 0 : largest(commands, one => one.measured || 0);
+  let path = '';
+  picture.append(
+      svg('text.faint', {x: scale.left - 8, y: top + 10, 'text-anchor': 'end'}, 'measured'),
+      svg('rect.lane',
+          {x: scale.left, y: top, width: scale.width - scale.left, height: MEASURED_BARS}));
+  for (const {start, time, measured} of commands) {
+    if (measured == null || !scale.sees(start, start + time)) continue;
+    const x = scale.x(start);
+    const width = scale.x(start + time) - x;
+    const share = track.timed ? measured / time / 2 : measured / most;
+    const height = MEASURED_BARS * Math.max(0, Math.min(1, share || 0));
+    path += `M${x.toFixed(2)} ${top + MEASURED_BARS}h${
+        Math.max(0.4, width - (width > 3 ? 1 : 0)).toFixed(2)}v${(-height).toFixed(2)}H${
+        x.toFixed(2)}z`;
+    const text = formatTime(measured);
+    if (width > 6.4 * text.length + 4)
+      picture.append(svg('text.took', {x: x + 1, y: top + MEASURED - 3}, text));
+  }
+  picture.append(svg('path.ran', {d: path}));
+  const middle = top + MEASURED_BARS / 2;
+  if (track.timed)
+    picture.append(
+        svg('line.predicted', {x1: scale.left, x2: scale.width, y1: middle, y2: middle}));
+}
+
+/**
+ * "measured 15 µs, 1.3 × predicted", or nothing.
+ * @param {Track} track
+ * @param {{time: number, measured: number | null, waited?: number}} command
+ */
+function measuredClause(track, {time, measured, waited}) {
+  if (measured == null) return null;
+  const factor = track.timed && time > 0 ? `, ${formatFactor(measured / time)} × predicted` : '';
+  const wait = waited > 0 ? `, and ${formatTime(waited)} waiting for other devices` : '';
+  return html('div', {}, `measured ${formatTime(measured)}${factor}${wait}`);
 }
 
 /** "c4 + 2", a transfer by its largest member. */
@@ -263,7 +312,8 @@ function drawLane(page, track, picture, scale, lane, top, drawn) {
                                `${formatTime(sending.time)} from ${formatTime(sending.start)}, ${
                                    formatTime(sending.exposed)} ${EXPOSED}`) :
                            null,
-             html('div', {}, capital(queuedClause(page.plan, sending)))]);
+             html('div', {}, capital(queuedClause(page.plan, sending))),
+             measuredClause(track, sending)]);
     picture.append(group);
   }
   if (plain) picture.append(svg('path', {d: plain, fill: axesFill(lane.axes)}));

@@ -346,6 +346,7 @@ function readSchedule(plan) {
                                   name: op.name,
                                   scope: op.scope || null,
                                   flops: op.flops_per_device,
+                                  measured: op.measured_us ?? null,
                                 }));
   const wire = new Map(plan.json.collectives.map(one => [one.id, one.wire_bytes_per_device]));
   plan.sendings = plan.json.transfers.map(transfer => {
@@ -360,6 +361,8 @@ function readSchedule(plan) {
       largest: transfer.largest,
       axes: plan.collectives[rows[0]].axes,
       sent: sum(transfer.collectives, id => wire.get(id)),
+      measured: transfer.measured_us ?? null,
+      waited: transfer.measured_wait_us || 0,
     };
   });
 }

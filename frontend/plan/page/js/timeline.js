@@ -72,7 +72,7 @@ const timelineView = {
     return {
       controls: [presets],
       body: html(
-          'div', {}, html('div.timeline', {}, whole, detail, timelineKey(track)),
+          'div', {}, html('div.timeline', {}, whole, detail, timelineKey(page, track)),
           plan.timed ? roofTable(page) : null, plan.trace ? measuredTable(page) : null),
       select: follow,
       resize: draw,
@@ -209,7 +209,9 @@ function drawDetail(page, track, picture) {
   const scale = new Scale(track, from, to, page.width());
   clear(picture);
   let top = 26;
-  const height = top + COMPUTE + track.lanes.length * (LANE + LANE_APART) + LANE_APART + 20;
+  const measured = page.plan.trace ? MEASURED : 0;
+  const height = top + COMPUTE + LANE_APART + measured +
+      track.lanes.length * (LANE + LANE_APART + measured) + 20;
   picture.setAttribute('width', String(scale.width));
   picture.setAttribute('height', String(height));
   for (const loop of track.loops)
@@ -228,10 +230,12 @@ function drawDetail(page, track, picture) {
       svg('text', {x: 0, y: top + 18}, 'compute'),
       svg('text.faint', {x: 0, y: top + 32}, 'one device'));
   drawCommands(page, track, picture, scale, top, drawn);
-  top += COMPUTE + LANE_APART;
+  if (measured) drawMeasured(track, picture, scale, top + COMPUTE + 2, track.runs);
+  top += COMPUTE + LANE_APART + measured;
   for (const lane of track.lanes) {
     drawLane(page, track, picture, scale, lane, top, drawn);
-    top += LANE + LANE_APART;
+    if (measured) drawMeasured(track, picture, scale, top + LANE + 2, lane.sendings);
+    top += LANE + LANE_APART + measured;
   }
   drawTicks(track, picture, scale, top - 4);
   return drawn;
@@ -267,8 +271,8 @@ function listenToBrush(page, track, picture, setWindow) {
   });
 }
 
-/** @param {Track} track */
-function timelineKey(track) {
+/** @param {Page} page @param {Track} track */
+function timelineKey(page, track) {
   const products = unique(track.runs.map(run => run.kind)).filter(isProduct).sort().reverse();
   return html(
       'div.key', {},
@@ -282,5 +286,10 @@ function timelineKey(track) {
             html('span', {}, `full colour: ${EXPOSED}`),
             html('span', {}, 'pale: sent behind computation')
           ] :
-          null);
+          null,
+      page.plan.trace ? html(
+                            'span', {}, swatch('var(--m3)'),
+                            track.timed ? 'measured: at the line as predicted, above it slower' :
+                                          'measured: as high as it took') :
+                        null);
 }

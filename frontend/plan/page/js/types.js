@@ -126,10 +126,10 @@
 
 /**
  * Something in the order of the command list.
- *  @typedef {{id: string, start: number, time: number, operation: number, kind: string, bound: string, phase: string, name: string, scope: string, flops: number}} Run
+ *  @typedef {{id: string, start: number, time: number, operation: number, kind: string, bound: string, phase: string, name: string, scope: string, flops: number, measured: number | null}} Run
  */
 /**
- * @typedef {{id: string, start: number, time: number, exposed: number, collectives: number[], ids: string[], largest: string, axes: number[], sent: number}} Sending
+ * @typedef {{id: string, start: number, time: number, exposed: number, collectives: number[], ids: string[], largest: string, axes: number[], sent: number, measured: number | null, waited: number}} Sending
  */
 /**
  * @typedef {{name: string, tensor: string | null, form: string, category: string, bytes: number, first: number, last: number, value: number}} Buffer_

@@ -10,6 +10,7 @@ const verdictView = {
   occurs: () => false,
   build(page) {
     const {plan} = page;
+    put(document.querySelector('#verdict h1'), measuredHeadline(plan));
     const costs = [timeCosts(page), memoryCosts(page)];
     if (!fitsMemory(plan)) costs.reverse();
     // The answer stands there since before the plan was read.
@@ -20,7 +21,9 @@ const verdictView = {
     return {
       body: html(
           'div', {},
-          html('div.totals', {}, memoryTotal(plan), plan.timed ? stepTotal(plan) : sentTotal(plan)),
+          html(
+              'div.totals', {}, memoryTotal(plan),
+              plan.timed ? stepTotal(plan) : [sentTotal(plan), measuredTotal(plan)]),
           costs, verdictNotes(page))
     };
   },
@@ -89,6 +92,23 @@ function partsClause(plan) {
   return ` All parts ${
       plan.timed ? `take ${formatTime(step)}` :
                    `compute ${formatFlops(flops)} and send ${formatBytes(sent)}`}.`;
+}
+
+/**
+ * The microseconds that a step took in a run; of one that was not traced, if there was any.
+ * @param {Plan} plan
+ */
+const measuredStep = plan => plan.trace.step_us ?? plan.trace.traced_step_us;
+
+/**
+ * What the headline says of a run, which is not among the fields that it is made of at first.
+ * @param {Plan} plan
+ */
+function measuredHeadline(plan) {
+  if (!plan.trace) return null;
+  const took = measuredStep(plan);
+  const factor = plan.timed ? `, ${formatFactor(took / plan.whole.step)} × that` : '';
+  return html('span.soft', {}, ` Measured: ${formatTime(took)}${factor}.`);
 }
 
 /**
@@ -213,9 +233,38 @@ function stepTotal(plan) {
                 html('span.faint', {}, `${formatTime(own.time - own.exposed)} behind computation`) :
                 null),
       }));
+  const scale = plan.trace ? Math.max(step, measuredStep(plan)) : step;
+  return [
+    totalRow(
+        formatTime(step), `${anExecution(plan)}, predicted`,
+        `${capital(plan.execution)}: ${formatTime(step)}`, [computed, ...parts], scale),
+    measuredTotal(plan, scale)
+  ];
+}
+
+/**
+ * The step of a run: what was computed, and the rest.
+ * @param {Plan} plan
+ */
+function measuredTotal(plan, scale = 0) {
+  if (!plan.trace) return null;
+  const step = measuredStep(plan);
+  // Commands were timed in steps that were traced, which take longer.
+  const share = Math.min(
+      1, sum(plan.operations, operation => operation.measured) / plan.trace.traced_step_us);
+  const part = (text, size, color) => ({
+    text,
+    size,
+    properties: {title: `${text} ${formatTime(size)}`, style: {background: color}},
+    key: html('span', {}, swatch(color), `${text} ${formatTime(size)}`)
+  });
   return totalRow(
-      formatTime(step), `${anExecution(plan)}, predicted`,
-      `${capital(plan.execution)}: ${formatTime(step)}`, [computed, ...parts], step);
+      formatTime(step), 'a step, measured', `Measured: ${formatTime(step)}`,
+      [
+        part('computing', step * share, 'var(--c1)'),
+        part('not computing', step * (1 - share), 'var(--c2)')
+      ],
+      scale || step);
 }
 
 /** @param {Plan} plan */
