@@ -169,6 +169,36 @@ function constantsOf(machine) {
                           html('td', {}, made.replace(/_/g, ' ')), html('td', {}, source)))))));
 }
 
+let pointed = /** @type {Element} */ (null);
+addEventListener('pointerdown', event => pointed = /** @type {Element} */ (event.target), true);
+
+/** Within a view what is pointed at or has the focus, or the view in the middle of the screen. */
+function lookedAt() {
+  const isSeen = element => {
+    const {top, bottom} = element.getBoundingClientRect();
+    return bottom > 0 && top < innerHeight;
+  };
+  const own = [pointed, document.activeElement].find(
+      element => element && element.closest('.views') && isSeen(element));
+  const views = [...document.querySelectorAll('section.view')];
+  return {
+    own,
+    view: own ? own.closest('section.view') :
+                views.filter(view => view.getBoundingClientRect().top < innerHeight / 2).pop()
+  };
+}
+
+/** Acts, and leaves what is looked at where it is: views above it may be drawn anew. */
+function holdStill(act) {
+  const {own, view} = lookedAt();
+  const topOf = element => element ? element.getBoundingClientRect().top : 0;
+  const before = [topOf(own), topOf(view)];
+  act();
+  // What is drawn anew is held by its view.
+  const moved = own && own.isConnected ? topOf(own) - before[0] : topOf(view) - before[1];
+  if (moved) scrollBy(0, moved);
+}
+
 /** @param {Page} page @param {Section[]} sections */
 function watch(page, sections, header) {
   const byId = new Map(sections.map(section => [section.view.id, section]));
@@ -206,15 +236,17 @@ function watch(page, sections, header) {
     spy();
   };
   page.listeners.push(() => {
-    for (const section of sections)
-      if (section.parts && section.parts.select) section.parts.select();
+    holdStill(() => {
+      for (const section of sections)
+        if (section.parts && section.parts.select) section.parts.select();
+    });
     page.paint();
     spy();
     writeHash(page);
   });
   const observer = new IntersectionObserver(entries => {
-    for (const entry of entries)
-      if (entry.isIntersecting) byId.get(entry.target.id).build();
+    const near = entries.filter(entry => entry.isIntersecting);
+    holdStill(() => near.forEach(entry => byId.get(entry.target.id).build()));
   }, {rootMargin: NEAR + 'px'});
   for (const section of sections) observer.observe(section.element);
   addEventListener('beforeprint', () => {
