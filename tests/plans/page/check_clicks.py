@@ -28,7 +28,7 @@ def check_verdict(page, name, width):
             return button.textContent;""", place)
         item = page.run("const {item} = planPage.page; return item && item.kind")
         kinds.add(item)
-        shown = SHOWN[item] if item else "#memory"
+        shown = SHOWN[item] if item else "#copies" if "copies" in text else "#memory"
         # An axis over which nothing is sent has no row.
         if item == "axis" and not page.count(shown):
             shown = "#mesh .device-box.in"

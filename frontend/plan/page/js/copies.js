@@ -66,7 +66,7 @@ function copiedTable(page) {
   const rows = copiedGroups(plan);
   const all = sum(rows, row => row.copied);
   const peak = plan.memory.peak_bytes_per_device;
-  const heading = html('h3.part', {}, 'What copies hold');
+  const heading = html('h3.part', {id: 'copies'}, 'What copies hold');
   if (!rows.length)
     return html(
         'div', {}, heading, html('p.faint', {}, 'Nothing at the peak is held by two devices.'));

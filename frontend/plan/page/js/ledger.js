@@ -149,7 +149,12 @@ const ledgerView = {
           'tr', {'aria-expanded': false},
           columns.map(column => html('td', {class: classOf(column)}, cells[column.id](one))));
       marks.add('collective', one.index, row);
-      return pickable(row, one.index, () => page.select({kind: 'collective', index: one.index}));
+      return pickable(row, one.index, () => {
+        page.select({kind: 'collective', index: one.index});
+        // What the row opens to is in sight, and then the row.
+        reasons?.scrollIntoView({block: 'nearest'});
+        rowAt(one.index).scrollIntoView({block: 'nearest'});
+      });
     }
 
     /** The collective of the row that is open, and what it opened to. */
@@ -266,8 +271,8 @@ function expand(page, one) {
           html('p.faint', {}, `Rule: ${one.cause.rule}. ${originSentence(one.cause)}`),
           html('h4', {}, 'On the wire'), wireSentence(one)),
       html(
-          'div', {}, html('h4', {}, `Instead, ${pricesOf(page.plan)}`), pricesNode(one),
-          html('h4', {}, 'Meanwhile'), meanwhileSentence(page, one)));
+          'div', {}, html('h4', {}, 'Meanwhile'), meanwhileSentence(page, one),
+          html('h4', {}, `Instead, ${pricesOf(page.plan)}`), pricesNode(one)));
 }
 
 /**

@@ -144,7 +144,7 @@ function exposureSentences(page, one) {
   const longest = one.ids.length > 1 ? ` longest of ${formatInteger(one.ids.length)},` : '';
   return [
     html(
-        'p', {},
+        'p.why', {},
         `${subject} exposed${longest} for ${formatTime(sending.exposed)} of ${
             formatTime(sending.time)}: nothing is computed meanwhile. `,
         waiterNode(track, sending), '.'),

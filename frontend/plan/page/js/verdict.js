@@ -22,7 +22,7 @@ const verdictView = {
       body: html(
           'div', {},
           html(
-              'div.totals', {}, memoryTotal(plan),
+              'div.totals', {}, memoryTotal(page),
               plan.timed ? stepTotal(plan) : [sentTotal(plan), measuredTotal(plan)]),
           costs, verdictNotes(page))
     };
@@ -154,8 +154,9 @@ function totalRow(number, caption, label, parts, scale, limit = null) {
 
 const swatch = color => html('span.swatch', {style: {background: color}});
 
-/** @param {Plan} plan */
-function memoryTotal(plan) {
+/** @param {Page} page */
+function memoryTotal(page) {
+  const {plan} = page;
   const {limit} = plan;
   const peak = plan.memory.peak_bytes_per_device;
   const fits = fitsMemory(plan);
@@ -188,7 +189,28 @@ function memoryTotal(plan) {
                            `at the peak, ${formatFactor(peak / limit)} × the device`;
   return totalRow(
       html('span', {class: fits ? null : 'over'}, formatBytes(peak)), caption,
-      `Memory at the peak: ${formatBytes(peak)}`, parts, scale, mark);
+      `Memory at the peak: ${formatBytes(peak)}`, [...parts, copiedPart(page)], scale, mark);
+}
+
+/**
+ * What of it others hold too, which is no part of the bar.
+ * @param {Page} page
+ */
+function copiedPart(page) {
+  const bytes = sum(copiedGroups(page.plan), group => group.copied);
+  const show = () => {
+    page.show('memory');
+    document.getElementById('copies').scrollIntoView({block: 'start'});
+  };
+  return {
+    text: 'copies',
+    size: 0,
+    properties: null,
+    key: bytes ? html(
+                     'button.link', {type: 'button', onclick: show},
+                     `${formatBytes(bytes)} of it are copies`) :
+                 null
+  };
 }
 
 /**
