@@ -1,5 +1,7 @@
 #include "runtime/data/Npy.h"
 
+#include "runtime/exec/Executable.h"
+#include "runtime/exec/HalfFloats.h"
 #include "runtime/io/File.h"
 #include "runtime/io/FileErrors.h"
 #include "runtime/io/FileKind.h"
@@ -24,24 +26,32 @@ static constexpr size_t maxDims = 32;
 
 namespace {
 
+using Kind = NpyStorage::Kind;
+
+/// Without the order of bytes, which stands in front.
 struct TypeName {
   std::string_view text;
   exec::ElementType element;
+  Kind kind = Kind::Same;
 };
 
-constexpr std::array<TypeName, 8> typeNames = {{
-    {"<f4", exec::ElementType::f32},
-    {"<f8", exec::ElementType::f64},
-    {"<i4", exec::ElementType::i32},
-    {"<i8", exec::ElementType::i64},
-    {"|b1", exec::ElementType::boolean},
-    {"|u1", exec::ElementType::u8},
-    {"|i1", exec::ElementType::i8},
-    {"<i2", exec::ElementType::i16},
+constexpr std::array<TypeName, 12> typeNames = {{
+    {"f4", exec::ElementType::f32},
+    {"f8", exec::ElementType::f64},
+    {"i4", exec::ElementType::i32},
+    {"i8", exec::ElementType::i64},
+    {"b1", exec::ElementType::boolean},
+    {"u1", exec::ElementType::u8},
+    {"i1", exec::ElementType::i8},
+    {"i2", exec::ElementType::i16},
+    {"f2", exec::ElementType::f32, Kind::Half},
+    {"u2", exec::ElementType::i32, Kind::U16},
+    {"u4", exec::ElementType::i64, Kind::U32},
+    {"u8", exec::ElementType::i64, Kind::U64},
 }};
 
 struct Header {
-  std::string type;
+  std::string type; ///< of records the list of their fields
   bool isFortranOrder = false;
   std::vector<int64_t> shape;
 };
@@ -65,7 +75,8 @@ public:
       bool isSound = false;
       if (*key == "descr") {
         seen = &hasType;
-        std::optional<std::string> type = parseString();
+        std::optional<std::string> type =
+            peek('[') ? parseFields() : parseString();
         isSound = type.has_value();
         header.type = type.value_or("");
       } else if (*key == "fortran_order") {
@@ -120,6 +131,19 @@ private:
     std::string result(text.substr(1, end - 1));
     text.remove_prefix(end + 1);
     return result;
+  }
+  /// The list of the fields of records, as it is written.
+  std::optional<std::string> parseFields() {
+    int depth = 0;
+    for (size_t i = 0; i < text.size(); ++i) {
+      depth += text[i] == '[' ? 1 : text[i] == ']' ? -1 : 0;
+      if (depth > 0)
+        continue;
+      std::string result(text.substr(0, i + 1));
+      text.remove_prefix(i + 1);
+      return result;
+    }
+    return std::nullopt;
   }
   bool parseShape() {
     if (!take('('))
@@ -191,21 +215,35 @@ Result<NpyHeader> runtime::parseNpyHeader(ByteReader &reader,
   if (!header)
     return damaged("its header is not well-formed");
 
-  auto type = std::find_if(
-      typeNames.begin(), typeNames.end(),
-      [&](const TypeName &name) { return name.text == header->type; });
+  const std::string_view stored = header->type;
+  const auto *type = std::find_if(
+      typeNames.begin(), typeNames.end(), [&](const TypeName &name) {
+        return stored.size() == 3 && stored.substr(1) == name.text &&
+               std::string_view("<>=|").find(stored[0]) !=
+                   std::string_view::npos;
+      });
   if (type == typeNames.end())
     return Error{ErrorCode::UnsupportedArray,
-                 fmt::format("'{}' has elements of type \"{}\", expected <f4, "
-                             "<f8, <i4, <i8, <i2, |i1, |u1 or |b1",
-                             path, header->type),
-                 ""};
+                 stored.starts_with('[')
+                     ? fmt::format("'{}' has records {}, expected numbers or "
+                                   "booleans",
+                                   path, stored.substr(0, 80))
+                     : fmt::format("'{}' has elements of type \"{}\", expected "
+                                   "f2, f4, f8, i1, i2, i4, i8, u1, u2, u4, u8 "
+                                   "or b1",
+                                   path, stored.substr(0, 80)),
+                 stored.starts_with('[')
+                     ? "array['field'] is one of them by itself"
+                     : ""};
   if (header->isFortranOrder)
     return Error{
         ErrorCode::UnsupportedArray,
         fmt::format("'{}' is in Fortran order, expected C order", path),
         "numpy.ascontiguousarray() gives C order"};
-  return NpyHeader{type->element, std::move(header->shape),
+  const auto bytes = uint8_t(type->text[1] - '0');
+  return NpyHeader{type->element,
+                   {type->kind, bytes, stored[0] == '>' && bytes > 1},
+                   std::move(header->shape),
                    mark.size() + (version == 1 ? 2u : 4u) + length};
 }
 
@@ -220,6 +258,57 @@ Status runtime::checkBooleans(exec::ElementType element,
   return Status::success();
 }
 
+/// Writes each element of type From as one of type To.
+template <typename From, typename To, typename Convert>
+static Status convertAll(std::span<const std::byte> stored,
+                         std::span<std::byte> target, Convert convert) {
+  for (size_t i = 0; i * sizeof(From) < stored.size(); ++i) {
+    From value;
+    std::memcpy(&value, &stored[i * sizeof(From)], sizeof(From));
+    const To result = convert(value);
+    std::memcpy(&target[i * sizeof(To)], &result, sizeof(To));
+  }
+  return Status::success();
+}
+
+Status runtime::decode(const NpyStorage &storage, std::span<std::byte> stored,
+                       std::span<std::byte> target, const std::string &path) {
+  if (storage.isSwapped)
+    for (size_t i = 0; i < stored.size(); i += storage.bytes)
+      std::reverse(stored.begin() + ptrdiff_t(i),
+                   stored.begin() + ptrdiff_t(i + storage.bytes));
+  auto widen = [](auto value) { return value; };
+  switch (storage.kind) {
+  case Kind::Same:
+    std::ranges::copy(stored, target.begin());
+    return Status::success();
+  case Kind::Half:
+    return convertAll<Float16, float>(
+        stored, target, [](Float16 value) { return value.toFloat(); });
+  case Kind::U16:
+    return convertAll<uint16_t, int32_t>(stored, target, widen);
+  case Kind::U32:
+    return convertAll<uint32_t, int64_t>(stored, target, widen);
+  case Kind::U64: {
+    std::optional<uint64_t> tooLarge;
+    Status done =
+        convertAll<uint64_t, int64_t>(stored, target, [&](uint64_t value) {
+          if (value > uint64_t(INT64_MAX))
+            tooLarge = value;
+          return int64_t(value);
+        });
+    if (tooLarge)
+      return Error{ErrorCode::UnsupportedArray,
+                   fmt::format("'{}' has the integer {}, expected less than "
+                               "2^63",
+                               path, *tooLarge),
+                   ""};
+    return done;
+  }
+  }
+  __builtin_unreachable(); // no other is made
+}
+
 Result<HostArray> runtime::parseNpy(ByteReader &reader,
                                     const std::string &path) {
   Result<NpyHeader> header = parseNpyHeader(reader, path);
@@ -227,11 +316,19 @@ Result<HostArray> runtime::parseNpy(ByteReader &reader,
     return header.getError();
   HostArray array{header->element, std::move(header->shape), {}};
   Result<std::vector<std::byte>> elements =
-      readElements(reader, countBytes(array.element, array.shape),
+      readElements(reader, countBytes(header->storage.bytes, array.shape),
                    "shape " + toString(array.element, array.shape), path);
   if (!elements)
     return elements.getError();
-  array.data = std::move(*elements);
+  if (header->storage.isPlain()) {
+    array.data = std::move(*elements);
+  } else {
+    array.data.resize(elements->size() / header->storage.bytes *
+                      size_t(getElementBytes(array.element)));
+    if (Status decoded = decode(header->storage, *elements, array.data, path);
+        !decoded)
+      return decoded.getError();
+  }
   Status isSound = checkBooleans(array.element, array.data, path);
   if (!isSound)
     return isSound.getError();
@@ -248,7 +345,7 @@ Result<HostArray> runtime::readNpy(const std::string &path) {
 Result<std::string> runtime::makeNpyHeader(exec::ElementType element,
                                            std::span<const int64_t> sizes,
                                            const std::string &path) {
-  auto type = std::find_if(
+  const auto *type = std::find_if(
       typeNames.begin(), typeNames.end(),
       [&](const TypeName &name) { return name.element == element; });
   if (type == typeNames.end())
@@ -259,9 +356,9 @@ Result<std::string> runtime::makeNpyHeader(exec::ElementType element,
   std::string shape = fmt::format("{}", fmt::join(sizes, ", "));
   if (sizes.size() == 1)
     shape += ",";
-  std::string header =
-      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}",
-                  type->text, shape);
+  std::string header = fmt::format(
+      "{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}), }}",
+      type->text[1] == '1' ? '|' : '<', type->text, shape);
   // The elements start at a multiple of 64; the header ends with a new line.
   const size_t before = magic.size() + 4;
   const size_t total = (before + header.size() + 1 + 63) / 64 * 64;

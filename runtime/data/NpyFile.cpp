@@ -55,7 +55,7 @@ Result<NpyFile> NpyFile::open(const std::string &path) {
     return header.getError();
   result.array = {header->element, std::move(header->shape), {}};
   const std::optional<uint64_t> declared =
-      countBytes(result.array.element, result.array.shape);
+      countBytes(header->storage.bytes, result.array.shape);
   const uint64_t found = opened->getSize() - header->bytes;
   if (declared != found)
     return Error{
@@ -68,6 +68,7 @@ Result<NpyFile> NpyFile::open(const std::string &path) {
                     toString(result.array.element, result.array.shape)),
         ""};
   result.headerBytes = header->bytes;
+  result.storage = header->storage;
   result.file = std::move(*opened);
   return result;
 }
@@ -79,8 +80,27 @@ Status NpyFile::read(int64_t first, std::span<std::byte> target) const {
                 target.begin());
     return Status::success();
   }
-  Status filled = file->read(headerBytes + offset, target);
-  return filled ? checkBooleans(array.element, target, path) : filled;
+  if (storage.isPlain()) {
+    Status filled = file->read(headerBytes + offset, target);
+    return filled ? checkBooleans(array.element, target, path) : filled;
+  }
+  // In pieces, so that no more is in memory than a part.
+  constexpr size_t pieceElements = size_t(1) << 16;
+  const auto width = size_t(getElementBytes(array.element));
+  std::vector<std::byte> stored;
+  for (size_t done = 0; done < target.size() / width;) {
+    const size_t count = std::min(pieceElements, target.size() / width - done);
+    stored.resize(count * storage.bytes);
+    Status filled = file->read(
+        headerBytes + (uint64_t(first) + done) * storage.bytes, stored);
+    if (filled)
+      filled = decode(storage, stored,
+                      target.subspan(done * width, count * width), path);
+    if (!filled)
+      return filled;
+    done += count;
+  }
+  return Status::success();
 }
 
 Result<NpyWriter> NpyWriter::create(const std::string &path,

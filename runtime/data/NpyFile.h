@@ -4,6 +4,7 @@
 /// .npy files that are read and written in parts: of an array of any size no
 /// more is in memory than a part.
 
+#include "runtime/data/Npy.h"
 #include "runtime/data/Values.h"
 #include "runtime/io/PartFile.h"
 #include "runtime/io/RandomAccessFile.h"
@@ -41,7 +42,8 @@ public:
 
   /// Fills `target` with elements, in C order, from the element `first` on.
   /// Errors: CannotRead; DamagedFile where a boolean is none, or the file is
-  /// shorter by now.
+  /// shorter by now; UnsupportedArray where an integer is larger than any of
+  /// i64.
   Status read(int64_t first, std::span<std::byte> target) const;
 
 private:
@@ -50,6 +52,7 @@ private:
   std::string path;
   HostArray array; ///< its data where the file cannot be read from any place
   uint64_t headerBytes = 0;
+  NpyStorage storage;
   std::optional<RandomAccessFile> file;
 };
 

@@ -31,10 +31,15 @@ bool runtime::isFloat(exec::ElementType element) {
 
 std::optional<uint64_t> runtime::countBytes(exec::ElementType element,
                                             std::span<const int64_t> shape) {
+  return countBytes(uint64_t(getElementBytes(element)), shape);
+}
+
+std::optional<uint64_t> runtime::countBytes(uint64_t elementBytes,
+                                            std::span<const int64_t> shape) {
   // Zero sizes first: they make any other size harmless.
   if (std::find(shape.begin(), shape.end(), 0) != shape.end())
     return 0;
-  uint64_t bytes = uint64_t(getElementBytes(element));
+  uint64_t bytes = elementBytes;
   for (int64_t size : shape)
     if (__builtin_mul_overflow(bytes, uint64_t(size), &bytes))
       return std::nullopt;

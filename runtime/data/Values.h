@@ -30,6 +30,9 @@ bool isFloat(exec::ElementType element);
 /// Bytes of all elements; none where 64 bits cannot count them.
 std::optional<uint64_t> countBytes(exec::ElementType element,
                                    std::span<const int64_t> shape);
+/// The same of elements of so many bytes.
+std::optional<uint64_t> countBytes(uint64_t elementBytes,
+                                   std::span<const int64_t> shape);
 
 /// The first integer outside [0, bound).
 struct OutOfRange {

@@ -1,6 +1,7 @@
 /// .npy files against bytes written by NumPy 1.24 and damaged ones.
 
 #include "runtime/data/Npy.h"
+#include "runtime/data/NpyFile.h"
 
 #include "tests/runtime/LinearModel.h"
 
@@ -79,6 +80,78 @@ TEST(NpyTest, reads_what_numpy_writes) {
                     "(0, 9000000000000000000), }",
                     ""));
   ASSERT_TRUE(empty) << empty.getError().message;
+}
+
+/// The elements of a vector of three, of a type of NumPy's, by both readers.
+template <typename T>
+std::vector<T> readThree(const std::string &type, const std::string &bytes) {
+  const std::string text = makeNpy(
+      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': (3,), }}",
+                  type),
+      bytes);
+  Result<HostArray> array = parse(text);
+  EXPECT_TRUE(array) << type << ": " << array.getError().message;
+  std::vector<T> found(3), again(3);
+  if (!array || array->data.size() != 3 * sizeof(T))
+    return {};
+  std::memcpy(found.data(), array->data.data(), array->data.size());
+  TemporaryFolder folder;
+  writeBytes(folder / "a.npy", text);
+  Result<NpyFile> file = NpyFile::open(folder / "a.npy");
+  EXPECT_TRUE(file);
+  EXPECT_EQ(file->getElement(), array->element);
+  // From any place.
+  for (int64_t first : {1, 0})
+    EXPECT_TRUE(file->read(first, std::as_writable_bytes(std::span(again))
+                                      .subspan(size_t(first) * sizeof(T))));
+  EXPECT_EQ(again, found) << type;
+  return found;
+}
+
+TEST(NpyTest, types_that_meshc_has_not_are_read_as_wider_ones) {
+  using namespace std::string_literals;
+  EXPECT_EQ(readThree<float>("<f2", "\x00\x3c\x00\xc1\x01\x00"s),
+            (std::vector<float>{1, -2.5f, 0x1p-24f}));
+  EXPECT_EQ(readThree<float>(">f2", "\x3c\x00\xc1\x00\x7c\x00"s),
+            (std::vector<float>{1, -2.5f, INFINITY}));
+  EXPECT_EQ(readThree<int32_t>("<u2", "\x00\x00\x02\x01\xff\xff"s),
+            (std::vector<int32_t>{0, 258, 65535}));
+  EXPECT_EQ(readThree<int64_t>(
+                "<u4", "\x01\x00\x00\x00\x00\x00\x00\x80\xff\xff\xff\xff"s),
+            (std::vector<int64_t>{1, int64_t(1) << 31, 4294967295}));
+  EXPECT_EQ(readThree<int64_t>("<u8", "\x01\x00\x00\x00\x00\x00\x00\x00"
+                                      "\xff\xff\xff\xff\xff\xff\xff\x7f"
+                                      "\x02\x00\x00\x00\x00\x00\x00\x00"s),
+            (std::vector<int64_t>{1, INT64_MAX, 2}));
+  EXPECT_EQ(readThree<float>(">f4", "\x3f\x80\x00\x00\xc0\x20\x00\x00"
+                                    "\x40\x40\x00\x00"s),
+            (std::vector<float>{1, -2.5f, 3}));
+  EXPECT_EQ(readThree<int16_t>(">i2", "\x00\x01\xff\xfe\x7f\xff"s),
+            (std::vector<int16_t>{1, -2, 32767}));
+}
+
+TEST(NpyTest, what_has_no_wider_type_is_refused_by_its_type) {
+  auto expect = [](const std::string &descr, const std::string &bytes,
+                   const std::string &words) {
+    Result<HostArray> array = parse(makeNpy(
+        fmt::format("{{'descr': {}, 'fortran_order': False, 'shape': (1,), }}",
+                    descr),
+        bytes));
+    ASSERT_FALSE(array) << descr;
+    EXPECT_EQ(array.getError().code, ErrorCode::UnsupportedArray) << descr;
+    EXPECT_THAT(array.getError().message, HasSubstr(words));
+  };
+  expect("[('a', '<f4'), ('b', '<i4', (2,))]", std::string(12, 'x'),
+         "has records [('a', '<f4'), ('b', '<i4', (2,))], expected numbers or "
+         "booleans");
+  expect("'<c8'", std::string(8, 'x'), "has elements of type \"<c8\"");
+  expect("'<f3'", std::string(3, 'x'), "has elements of type \"<f3\"");
+  expect("'<u8'", std::string(8, '\xff'),
+         "has the integer 18446744073709551615, expected less than 2^63");
+  // A list that does not end is damage.
+  Result<HostArray> open = parse(makeNpy("{'descr': [('a', '<f4')", ""));
+  ASSERT_FALSE(open);
+  EXPECT_EQ(open.getError().code, ErrorCode::DamagedFile);
 }
 
 TEST(NpyTest, writes_what_it_reads) {
