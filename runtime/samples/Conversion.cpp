@@ -48,12 +48,12 @@ std::optional<SampleElement> runtime::getSampleElement(exec::ElementType type) {
   case exec::ElementType::i64:
     return SampleElement::i64;
   case exec::ElementType::u8:
+  case exec::ElementType::boolean:
     return SampleElement::u8;
   case exec::ElementType::i8:
     return SampleElement::i8;
   case exec::ElementType::i16:
     return SampleElement::i16;
-  case exec::ElementType::boolean:
   case exec::ElementType::bf16:
   case exec::ElementType::f16:
     break;
@@ -68,7 +68,7 @@ Result<Conversion> Conversion::create(const SampleArray &from,
       getSampleElement(to.layout->element);
   if (!needed)
     return Error{ErrorCode::WrongData,
-                 fmt::format("input '{}' is {}: data for booleans is not "
+                 fmt::format("input '{}' is {}: data for 16-bit floats is not "
                              "supported",
                              to.name, toString(*to.layout)),
                  ""};
@@ -80,8 +80,10 @@ Result<Conversion> Conversion::create(const SampleArray &from,
                  ""};
   Conversion conversion;
   conversion.port = &to;
-  conversion.bound = to.index_bound;
-  conversion.copies = stored == *needed && to.index_bound == 0;
+  // A boolean is 0 or 1.
+  conversion.bound =
+      to.layout->element == exec::ElementType::boolean ? 2 : to.index_bound;
+  conversion.copies = stored == *needed && conversion.bound == 0;
   conversion.function = withType(stored, [&](auto source) {
     return withType(*needed, [&](auto target) -> Function {
       conversion.refuses =

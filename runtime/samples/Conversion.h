@@ -14,7 +14,7 @@
 
 namespace meshc::runtime {
 
-/// The same type among those of files; none for booleans and 16-bit floats.
+/// The same type among those of files, u8 for booleans; none for 16-bit floats.
 std::optional<SampleElement> getSampleElement(exec::ElementType type);
 
 /// Whether To, the type of an input, has `value`: an integer itself, a float

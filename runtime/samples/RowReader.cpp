@@ -91,6 +91,17 @@ void RowTable::findColumns() {
   row.resize(wanted.size() * 8);
 }
 
+/// A cell without the blanks around a number, and without the sign that it need
+/// not have.
+static std::string_view getNumberText(std::string_view cell) {
+  const size_t begin = cell.find_first_not_of(" \t");
+  if (begin == std::string_view::npos)
+    return {};
+  cell = cell.substr(begin, cell.find_last_not_of(" \t") + 1 - begin);
+  return cell.size() > 1 && cell[0] == '+' && cell[1] != '-' ? cell.substr(1)
+                                                             : cell;
+}
+
 /// The integer that all of a cell is.
 static bool parseNumber(std::string_view cell, int64_t &value) {
   const char *end = cell.data() + cell.size();
@@ -112,7 +123,7 @@ static bool parseNumber(std::string_view cell, double &value) {
 
 template <typename T> void RowTable::parse(std::string_view cell) {
   T value{};
-  if (!parseNumber(cell, value)) {
+  if (!parseNumber(getNumberText(cell), value)) {
     fail(cell.empty()
              ? fmt::format("column '{}' is empty", names[column])
              : fmt::format("column '{}' is \"{}\", expected {}", names[column],
@@ -201,6 +212,15 @@ static Status parsePart(csv_parser &parser, std::span<const std::byte> part,
                ""};
 }
 
+/// What is behind a byte order mark of UTF-8, which spreadsheets write.
+static std::span<const std::byte> skipMark(std::span<const std::byte> text) {
+  static constexpr std::byte mark[] = {std::byte(0xef), std::byte(0xbb),
+                                       std::byte(0xbf)};
+  return text.size() >= 3 && std::ranges::equal(text.first(3), mark)
+             ? text.subspan(3)
+             : text;
+}
+
 /// Gives a table what is in a file.
 static Status readTable(const SampleRequest &request, RowTable &table) {
   const std::string &path = request.path;
@@ -231,7 +251,9 @@ static Status readTable(const SampleRequest &request, RowTable &table) {
       return getWrongKind(path, kind, "a table as text (CSV)");
     const int64_t row = table.numRows;
     const bool isLast = *length < part.size();
-    if (Status parsed = parsePart(parser.state, found, isLast, path, table);
+    if (Status parsed =
+            parsePart(parser.state, isFirst ? skipMark(found) : found, isLast,
+                      path, table);
         !parsed || isLast)
       return parsed;
     rowBytes = row == table.numRows ? rowBytes + *length : 0;

@@ -261,6 +261,26 @@ TEST_F(RowsTest, columns_by_their_names) {
               ElementsAre(INT64_MAX, 0, -5));
 }
 
+/// As spreadsheets and people write them.
+TEST_F(RowsTest, marks_signs_and_blanks) {
+  const std::string mark = "\xef\xbb\xbf";
+  for (const std::string &names : {std::string("b,long name,a\n"),
+                                   std::string("\"b\",\"long name\",\"a\"\n")})
+    EXPECT_THAT(readAll<double>(mark + names + "+1, +2.5 ,\t-3\n"),
+                ElementsAre(1, 2.5, -3));
+  expectError("b,long name,a\n" + mark + "1,2,3\n", ErrorCode::WrongData,
+              "row 2: column 'b' is ");
+  for (const char *number : {"+-1", "++1", "+", "1 2", "- 1"})
+    expectError(std::string("b,long name,a\n1,") + number + ",3\n",
+                ErrorCode::WrongData,
+                fmt::format("row 2: column 'long name' is \"{}\", expected a "
+                            "number",
+                            number));
+  element = exec::ElementType::i64;
+  EXPECT_THAT(readAll<int64_t>("b,long name,a\n+1, 2,-3\n"),
+              ElementsAre(1, 2, -3));
+}
+
 TEST_F(RowsTest, as_many_columns_as_an_input_takes) {
   sizes = {2};
   Result<Samples> opened = open("a,b,long name\n1,2,3\n");
@@ -347,6 +367,29 @@ TEST(ConversionTest, integers_stay_what_they_are) {
   check(exec::ElementType::i8, 0, 4);
   check(exec::ElementType::u8, 0, 3);
   check(exec::ElementType::u8, 7, 2);
+}
+
+TEST(ConversionTest, booleans_are_0_or_1) {
+  const std::vector<uint8_t> elements = {0, 1, 1, 2};
+  const auto bytes = std::as_bytes(std::span(elements));
+  const SamplesInMemory array("file", {SampleElement::u8, {}, 1, 4},
+                              {bytes.begin(), bytes.end()});
+  exec::PortT port;
+  port.name = "x";
+  port.layout = std::make_unique<exec::TensorLayoutT>();
+  port.layout->element = exec::ElementType::boolean;
+  Result<Conversion> conversion = Conversion::create(array, port);
+  ASSERT_TRUE(conversion);
+  EXPECT_FALSE(conversion->takesAll());
+  EXPECT_FALSE(conversion->isCopy());
+  std::array<std::byte, 4> target{};
+  EXPECT_EQ(conversion->convert(bytes.data(), 4, target.data()), 3);
+  EXPECT_EQ(target[1], std::byte(1));
+  EXPECT_THAT(conversion->getError(array, 3).message,
+              HasSubstr("sample 3 is 2, input 'x' expects at least 0 and less "
+                        "than 2"));
+  port.layout->element = exec::ElementType::bf16;
+  EXPECT_FALSE(Conversion::create(array, port));
 }
 
 /// Infinities and NaN are what they are, and no finite number becomes one.
