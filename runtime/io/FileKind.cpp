@@ -39,7 +39,14 @@ static constexpr Mark marks[] = {
     {0, "\xfd\x37zXZ\0"sv, "packed with xz"},
     {0, "\x28\xb5\x2f\xfd"sv, "packed with zstd"},
     {0, "7z\xbc\xaf\x27\x1c"sv, "a 7z archive"},
-    {0, "\x89PNG\r\n\x1a\n"sv, "a PNG image"},
+    {0, "\x89PNG\r\n\x1a\n"sv, pngKind},
+    {0, "GIF87a"sv, "a GIF image"},
+    {0, "GIF89a"sv, "a GIF image"},
+    {0, "II*\0"sv, "a TIFF image"},
+    {0, "MM\0*"sv, "a TIFF image"},
+    {8, "WEBPVP8"sv, "a WebP image"},
+    {0, "version https://git-lfs.github.com/"sv,
+     "a pointer of Git LFS to a file that was not fetched (git lfs pull)"},
     {0, "%PDF-1."sv, "a PDF document"},
     {0, "\x7f\x45LF\x02\x01\x01"sv, "a program"},
     {4, "1AY&SY"sv, "packed with bzip2"},
@@ -125,7 +132,7 @@ std::string_view runtime::findFileKind(std::span<const std::byte> start,
   if (isGzip(start))
     return "packed with gzip";
   if (isJpeg(start))
-    return "a JPEG image";
+    return jpegKind;
   if (isSafetensors(start, fileBytes))
     return safetensorsKind;
   if (isArrowStream(start, fileBytes))

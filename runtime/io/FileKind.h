@@ -15,6 +15,8 @@ namespace meshc::runtime {
 inline constexpr size_t kindBytes = 512;
 
 inline constexpr std::string_view safetensorsKind = "a safetensors file";
+inline constexpr std::string_view pngKind = "a PNG image";
+inline constexpr std::string_view jpegKind = "a JPEG image";
 
 /// What a file is that begins so: "a NumPy array (.npy)", for what other
 /// readers read and people mistake for ids, text, tables and weights. Empty

@@ -2,6 +2,7 @@
 
 #include "runtime/io/File.h"
 #include "runtime/io/FileErrors.h"
+#include "runtime/io/FileKind.h"
 
 #include <fmt/format.h>
 
@@ -86,12 +87,10 @@ static bool readPixels(PngReader &reader, bool needsColours, png_bytepp rows) {
   return true;
 }
 
-Result<std::vector<std::byte>> runtime::readPng(const std::string &path,
+static Result<std::vector<std::byte>> decodePng(const std::string &path,
+                                                std::span<const std::byte> file,
                                                 const ImageSize &size) {
-  Result<std::vector<std::byte>> file = readFile(path);
-  if (!file)
-    return file.getError();
-  PngInput input{*file, ""};
+  PngInput input{file, ""};
   PngReader reader;
   reader.png =
       png_create_read_struct(PNG_LIBPNG_VER_STRING, &input, fail, ignore);
@@ -125,18 +124,28 @@ Result<std::vector<std::byte>> runtime::readPng(const std::string &path,
   return pixels;
 }
 
-Result<std::vector<std::byte>> runtime::readJpeg(const std::string &path,
-                                                 const ImageSize &size) {
-  Result<std::vector<std::byte>> file = readFile(path);
-  if (!file)
-    return file.getError();
+/// Red, green and blue of cyan, magenta, yellow and black, which Adobe's files
+/// and all that read them have the other way round: 255 is none of it.
+static std::vector<std::byte> fromCmyk(std::span<const std::byte> pixels) {
+  std::vector<std::byte> colours;
+  colours.reserve(pixels.size() / 4 * 3);
+  for (size_t i = 0; i < pixels.size(); i += 4)
+    for (size_t ink = 0; ink < 3; ++ink)
+      colours.push_back(std::byte(
+          (unsigned(pixels[i + ink]) * unsigned(pixels[i + 3]) + 127) / 255));
+  return colours;
+}
+
+static Result<std::vector<std::byte>>
+decodeJpeg(const std::string &path, std::span<const std::byte> file,
+           const ImageSize &size) {
   const std::unique_ptr<void, int (*)(void *)> decoder(tjInitDecompress(),
                                                        tjDestroy);
   if (!decoder)
     return Error{ErrorCode::Internal, "libjpeg-turbo does not start", ""};
-  const auto *bytes = reinterpret_cast<const unsigned char *>(file->data());
+  const auto *bytes = reinterpret_cast<const unsigned char *>(file.data());
   int columns = 0, rows = 0, sampling = 0, space = 0;
-  if (tjDecompressHeader3(decoder.get(), bytes, file->size(), &columns, &rows,
+  if (tjDecompressHeader3(decoder.get(), bytes, file.size(), &columns, &rows,
                           &sampling, &space) != 0)
     return getDamage(path, tjGetErrorStr2(decoder.get()));
   // Tables alone are a JPEG file, too.
@@ -145,12 +154,48 @@ Result<std::vector<std::byte>> runtime::readJpeg(const std::string &path,
   Status fits = checkSize(path, size, rows, columns, space == TJCS_GRAY);
   if (!fits)
     return fits.getError();
+  // Of inks nothing else is made.
+  const bool hasInks = space == TJCS_CMYK || space == TJCS_YCCK;
   std::vector<std::byte> pixels(
-      size_t(size.rows * size.columns * size.channels));
-  if (tjDecompress2(decoder.get(), bytes, file->size(),
+      size_t(size.rows * size.columns * (hasInks ? 4 : size.channels)));
+  if (tjDecompress2(decoder.get(), bytes, file.size(),
                     reinterpret_cast<unsigned char *>(pixels.data()), columns,
-                    0, rows, size.channels == 1 ? TJPF_GRAY : TJPF_RGB,
+                    0, rows,
+                    hasInks              ? TJPF_CMYK
+                    : size.channels == 1 ? TJPF_GRAY
+                                         : TJPF_RGB,
                     TJFLAG_STOPONWARNING | TJFLAG_ACCURATEDCT) != 0)
     return getDamage(path, tjGetErrorStr2(decoder.get()));
-  return pixels;
+  return hasInks ? fromCmyk(pixels) : std::move(pixels);
+}
+
+Result<std::vector<std::byte>> runtime::readPng(const std::string &path,
+                                                const ImageSize &size) {
+  Result<std::vector<std::byte>> file = readFile(path);
+  return file ? decodePng(path, *file, size) : file;
+}
+
+Result<std::vector<std::byte>> runtime::readJpeg(const std::string &path,
+                                                 const ImageSize &size) {
+  Result<std::vector<std::byte>> file = readFile(path);
+  return file ? decodeJpeg(path, *file, size) : file;
+}
+
+Result<std::vector<std::byte>> runtime::readImage(const std::string &path,
+                                                  const ImageSize &size) {
+  Result<std::vector<std::byte>> file = readFile(path);
+  if (!file)
+    return file;
+  const auto start = std::span(*file).first(std::min(file->size(), kindBytes));
+  const std::string_view kind = findFileKind(start, file->size());
+  if (kind == pngKind)
+    return decodePng(path, *file, size);
+  static constexpr std::byte mark[] = {std::byte(0xff), std::byte(0xd8)};
+  if (kind == jpegKind ||
+      (start.size() >= 2 && std::ranges::equal(start.first(2), mark)))
+    return decodeJpeg(path, *file, size);
+  if (kind.empty())
+    return getDamage(path, "it begins neither as a PNG nor as a JPEG image "
+                           "does");
+  return getWrongKind(path, kind, "a PNG or a JPEG image");
 }

@@ -119,10 +119,8 @@ Result<ImageSamples::Pixels> ImageSamples::getPixels(int64_t image) const {
       return found->second;
   }
   const std::string path = images[size_t(image)].string();
-  Result<std::vector<std::byte>> read = takeMemory(path, [&] {
-    return getLowerExtension(path) == ".png" ? readPng(path, size)
-                                             : readJpeg(path, size);
-  });
+  Result<std::vector<std::byte>> read =
+      takeMemory(path, [&] { return readImage(path, size); });
   if (!read)
     return read.getError();
   const size_t bytes = read->size();

@@ -116,6 +116,58 @@ TEST_F(ImageFileTest, jpeg_nearly_as_it_was) {
   expectNear(toNumbers(*readJpeg(path, {rows, columns, 3})), colours, 1);
 }
 
+/// Cyan, magenta, yellow and black: 255 is none of it.
+TEST_F(ImageFileTest, inks_become_colours) {
+  std::vector<uint8_t> inks, colours;
+  for (int i = 0; i < rows * columns; ++i) {
+    const std::array<int, 4> ink = {7 * i, 255 - 6 * i, 128, 255 - i};
+    for (int each : ink)
+      inks.push_back(uint8_t(each));
+    for (int each = 0; each < 3; ++each)
+      colours.push_back(uint8_t(ink[size_t(each)] * ink[3] / 255));
+  }
+  const tjhandle encoder = tjInitCompress();
+  unsigned char *bytes = nullptr;
+  unsigned long size = 0;
+  ASSERT_EQ(tjCompress2(encoder, inks.data(), columns, 0, rows, TJPF_CMYK,
+                        &bytes, &size, TJSAMP_444, 98, 0),
+            0);
+  writeBytes(path, std::string(reinterpret_cast<char *>(bytes), size));
+  tjFree(bytes);
+  tjDestroy(encoder);
+  const std::vector<uint8_t> found =
+      toNumbers(*readJpeg(path, {rows, columns, 3}));
+  ASSERT_EQ(found.size(), colours.size());
+  for (size_t i = 0; i < found.size(); ++i)
+    EXPECT_NEAR(found[i], colours[i], 12) << i;
+  expectError(readJpeg(path, {rows, columns, 1}), ErrorCode::WrongData,
+              "has colours, the input takes one channel");
+}
+
+TEST_F(ImageFileTest, what_a_file_is_says_how_it_is_read) {
+  const std::vector<uint8_t> grey = makePixels(1, 1);
+  writePng(folder / "a.jpg", PNG_FORMAT_GRAY, grey);
+  EXPECT_EQ(toNumbers(*readImage(folder / "a.jpg", {rows, columns, 1})), grey);
+  writeBytes(folder / "a.png", encodeJpeg(grey, true));
+  EXPECT_EQ(*readImage(folder / "a.png", {rows, columns, 1}),
+            *readJpeg(folder / "a.png", {rows, columns, 1}));
+  auto expect = [&](const std::string &bytes, ErrorCode code,
+                    const std::string &message) {
+    writeBytes(path, bytes);
+    expectError(readImage(path, {rows, columns, 1}), code, message);
+  };
+  using namespace std::string_literals;
+  expect("GIF89a" + std::string(30, '\0'), ErrorCode::WrongData,
+         "is a GIF image, expected a PNG or a JPEG image");
+  expect("RIFF\x24\0\0\0WEBPVP8 "s + std::string(30, '\0'),
+         ErrorCode::WrongData, "is a WebP image");
+  expect("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 5\n",
+         ErrorCode::WrongData, "is a pointer of Git LFS");
+  expect("no image", ErrorCode::DamagedFile,
+         "it begins neither as a PNG nor as a JPEG image does");
+  expect("", ErrorCode::DamagedFile, "it begins neither as");
+}
+
 TEST_F(ImageFileTest, what_is_refused) {
   writePng(path, PNG_FORMAT_RGB, makePixels(3, 2));
   const std::string png = readBytes(path);
