@@ -144,7 +144,8 @@ Status Checkpoint::readHeader(int64_t number) {
       for (const layout::Range &range : block.box)
         shape.push_back(range.count);
       if (found == entries.end() || found->second->shape != shape ||
-          found->second->element != tensor.element)
+          found->second->element != tensor.element ||
+          !found->second->foreignType.empty())
         return Error{ErrorCode::DamagedFile,
                      fmt::format("'{}' is damaged: it has no tensor '{}' as "
                                  "'{}' says",

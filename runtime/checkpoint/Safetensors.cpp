@@ -96,7 +96,6 @@ public:
       : headerBytes(headerBytes), fileBytes(fileBytes) {}
 
   std::string defect;
-  bool isUnsupported = false;
 
   std::optional<SafetensorsEntry> read(const std::string &name,
                                        const nlohmann::json &object) {
@@ -119,11 +118,15 @@ public:
                      [&](exec::ElementType each) {
                        return dtype == getSafetensorsName(each);
                      });
-    if (element == std::end(allElements)) {
-      isUnsupported = true;
-      return fail(fmt::format("has elements '{}', which are not read", dtype));
-    }
-    entry.element = *element;
+    if (element != std::end(allElements))
+      entry.element = *element;
+    else if (dtype.empty() || !std::ranges::all_of(dtype, [](char letter) {
+               return std::isalnum(static_cast<unsigned char>(letter)) ||
+                      letter == '_';
+             }))
+      return fail(fmt::format("has elements '{}', which are no type", dtype));
+    else
+      entry.foreignType = dtype;
     constexpr size_t maxRank = 64;
     if (shape.size() > maxRank)
       return fail(fmt::format("has {} dimensions, expected at most {}",
@@ -145,7 +148,7 @@ public:
     if (begin < 0 || begin > end || uint64_t(end) > fileBytes - headerBytes)
       return fail(fmt::format("is at {} to {} of {} bytes of elements", begin,
                               end, fileBytes - headerBytes));
-    if (uint64_t(end - begin) != bytes)
+    if (entry.foreignType.empty() && uint64_t(end - begin) != bytes)
       return fail(fmt::format("has {} bytes, expected {} for {}[{}]",
                               end - begin, bytes, dtype,
                               fmt::join(entry.shape, ", ")));
@@ -208,7 +211,7 @@ runtime::readSafetensorsHeader(const ReadAt &read, uint64_t fileBytes,
     return got.getError();
   if (!text.starts_with('{'))
     return getDamage(path, "its header does not begin with '{'");
-  Result<nlohmann::json> json = parseStrictJson(text, path);
+  Result<nlohmann::json> json = parseStrictJson(text, path, JsonScalars::Any);
   if (!json)
     return json.getError();
   SafetensorsHeader header;
@@ -216,20 +219,15 @@ runtime::readSafetensorsHeader(const ReadAt &read, uint64_t fileBytes,
   EntryReader reader(header.bytes, fileBytes);
   for (const auto &[name, object] : json->items()) {
     if (name == "__metadata__") {
-      if (!object.is_object())
+      if (!object.is_object() && !object.is_null())
         return getDamage(path, "its __metadata__ is no object");
-      for (const auto &[key, value] : object.items()) {
-        if (!value.is_string())
-          return getDamage(path,
-                           "its __metadata__ has other values than texts");
-        header.metadata[key] = value.get<std::string>();
-      }
+      // What it is to say is of no matter here but where texts say it.
+      for (const auto &[key, value] : object.items())
+        if (value.is_string())
+          header.metadata[key] = value.get<std::string>();
       continue;
     }
     std::optional<SafetensorsEntry> entry = reader.read(name, object);
-    if (!entry && reader.isUnsupported)
-      return Error{ErrorCode::UnsupportedArray,
-                   fmt::format("'{}': {}", path, reader.defect), ""};
     if (!entry)
       return getDamage(path, reader.defect);
     header.entries.push_back(std::move(*entry));

@@ -31,6 +31,9 @@ struct SafetensorsEntry {
   exec::ElementType element = exec::ElementType::f32;
   std::vector<int64_t> shape;
   uint64_t begin = 0, end = 0; ///< bytes of the file
+  /// The type of its elements where no tensor of a program has those, and
+  /// nothing of it can be read; empty: `element` is it.
+  std::string foreignType = {};
 };
 
 struct SafetensorsHeader {
@@ -56,8 +59,7 @@ using ReadAt =
 /// Reads the header of a file of `fileBytes`. Takes no more memory than some
 /// times the header, which has at most 32 MiB.
 /// Errors: those of `read`; DamagedFile where the header is not of this format
-/// or does not cover the file; UnsupportedArray where elements are of a type
-/// that no tensor of a program has. `path` is for messages.
+/// or does not cover the file. `path` is for messages.
 Result<SafetensorsHeader> readSafetensorsHeader(const ReadAt &read,
                                                 uint64_t fileBytes,
                                                 const std::string &path);

@@ -14,18 +14,21 @@ namespace {
 /// Says what of a text is not as it has to be, before any of it is kept.
 class JsonChecker : public nlohmann::json_sax<json> {
 public:
+  explicit JsonChecker(JsonScalars scalars)
+      : takesAny(scalars == JsonScalars::Any) {}
+
   std::string defect;
 
-  bool null() override { return fail("has a null"); }
-  bool boolean(bool) override { return fail("has a boolean"); }
+  bool null() override { return takesAny || fail("has a null"); }
+  bool boolean(bool) override { return takesAny || fail("has a boolean"); }
   bool number_integer(number_integer_t) override { return true; }
   bool number_unsigned(number_unsigned_t value) override {
-    return value <= uint64_t(INT64_MAX) ||
+    return takesAny || value <= uint64_t(INT64_MAX) ||
            fail("has an integer of more than 63 bits");
   }
   bool number_float(number_float_t, const string_t &text) override {
-    return fail(fmt::format("has the number {}, expected integers",
-                            text.substr(0, 40)));
+    return takesAny || fail(fmt::format("has the number {}, expected integers",
+                                        text.substr(0, 40)));
   }
   bool string(string_t &) override { return true; }
   bool binary(binary_t &) override { return fail("has binary data"); }
@@ -63,6 +66,7 @@ private:
     return false;
   }
 
+  bool takesAny;
   int depth = 0;
   std::vector<std::set<std::string>> keys; ///< of the objects around
 };
@@ -70,7 +74,8 @@ private:
 } // namespace
 
 Result<json> runtime::parseStrictJson(std::string_view text,
-                                      const std::string &path) {
+                                      const std::string &path,
+                                      JsonScalars scalars) {
   auto getDamage = [&](const std::string &what) {
     return Error{ErrorCode::DamagedFile,
                  fmt::format("'{}' is damaged: its JSON {}", path, what), ""};
@@ -78,7 +83,7 @@ Result<json> runtime::parseStrictJson(std::string_view text,
   if (text.size() > maxJsonBytes)
     return getDamage(fmt::format("has {} bytes, expected at most {}",
                                  text.size(), maxJsonBytes));
-  JsonChecker checker;
+  JsonChecker checker(scalars);
   if (!json::sax_parse(text.begin(), text.end(), &checker))
     return getDamage(checker.defect);
   json parsed = json::parse(text.begin(), text.end(), nullptr,

@@ -15,8 +15,13 @@ namespace meshc::runtime {
 /// 32 MiB and nested 8 deep, of strings and integers of 64 bits, in which no
 /// key stands twice in an object.
 /// Errors: DamagedFile, with `path` and what is wrong where.
-Result<nlohmann::json> parseStrictJson(std::string_view text,
-                                       const std::string &path);
+enum class JsonScalars : uint8_t {
+  Strict, ///< strings and integers
+  Any,    ///< null, booleans and other numbers too: others write the file
+};
+Result<nlohmann::json>
+parseStrictJson(std::string_view text, const std::string &path,
+                JsonScalars scalars = JsonScalars::Strict);
 
 inline constexpr size_t maxJsonBytes = size_t(1) << 25;
 

@@ -37,16 +37,42 @@ NpyParameters::open(std::vector<NamedFile> files) {
   return std::unique_ptr<ParameterSource>(std::move(source));
 }
 
+/// What is said of a folder that has other files alone.
+static Error getUnread(const std::string &path,
+                       std::vector<std::string> others) {
+  std::ranges::sort(others);
+  const bool hasTorch = std::ranges::any_of(others, [](const auto &name) {
+    return name.ends_with(".bin") || name.ends_with(".pt") ||
+           name.ends_with(".pth") || name.ends_with(".ckpt");
+  });
+  constexpr size_t most = 4; // names in a message
+  const size_t count = others.size();
+  others.resize(std::min(count, most));
+  std::string names = fmt::format("'{}'", fmt::join(others, "', '"));
+  if (count > most)
+    names += fmt::format(" and {} more", count - most);
+  return {ErrorCode::WrongParameters,
+          fmt::format("'{}' has no file that parameters are read from, which "
+                      "are .npy and .safetensors; it has {}",
+                      path, names),
+          hasTorch ? "PyTorch's own files run code when they are read; "
+                     "safetensors.torch.save_file writes what is read here"
+                   : ""};
+}
+
 Result<std::unique_ptr<ParameterSource>>
 NpyParameters::openFolder(const std::string &path) {
   namespace fs = std::filesystem;
   std::vector<NamedFile> files;
+  std::vector<std::string> others;
   std::error_code failed;
   for (fs::directory_iterator file(path, failed), end; !failed && file != end;
        file.increment(failed)) {
     std::string name = file->path().filename().string();
-    if (!name.ends_with(suffix) || name.size() == suffix.size())
+    if (!name.ends_with(suffix) || name.size() == suffix.size()) {
+      others.push_back(std::move(name));
       continue;
+    }
     name.resize(name.size() - suffix.size());
     std::replace(name.begin(), name.end(), '.', '/');
     files.push_back({std::move(name), file->path().string()});
@@ -55,6 +81,8 @@ NpyParameters::openFolder(const std::string &path) {
     return Error{ErrorCode::CannotRead,
                  fmt::format("cannot read '{}': {}", path, failed.message()),
                  ""};
+  if (files.empty() && !others.empty())
+    return getUnread(path, std::move(others));
   return open(std::move(files));
 }
 

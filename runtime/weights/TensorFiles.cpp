@@ -1,14 +1,18 @@
 #include "runtime/weights/TensorFiles.h"
 
+#include "runtime/checkpoint/StrictJson.h"
 #include "runtime/data/Npy.h"
 #include "runtime/exec/Executable.h"
 #include "runtime/exec/HalfFloats.h"
+#include "runtime/io/File.h"
+#include "runtime/io/FileErrors.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <set>
 
 using namespace meshc;
 using namespace meshc::runtime;
@@ -16,14 +20,75 @@ using namespace meshc::runtime;
 namespace fs = std::filesystem;
 
 static constexpr std::string_view suffix = ".safetensors";
+static constexpr std::string_view indexSuffix = ".safetensors.index.json";
 
 /// Bytes that are read at once: seldom more calls than a disk has requests, and
 /// no more memory than matters.
 static constexpr uint64_t pieceBytes = uint64_t(1) << 20;
 
-static Result<std::vector<std::string>> listFiles(const std::string &path) {
+/// The files that an index names, in the order of their names.
+static Result<std::vector<std::string>> readIndex(const std::string &path) {
+  Result<std::vector<std::byte>> bytes = readFile(path);
+  if (!bytes)
+    return bytes.getError();
+  Result<nlohmann::json> json = parseStrictJson(
+      {reinterpret_cast<const char *>(bytes->data()), bytes->size()}, path,
+      JsonScalars::Any);
+  if (!json)
+    return json.getError();
+  const auto map = json->find("weight_map");
+  if (map == json->end() || !map->is_object() || map->empty())
+    return getDamage(path, "it has no weight_map, which names the file of "
+                           "each tensor");
+  std::set<std::string> names;
+  for (const auto &[tensor, file] : map->items()) {
+    if (!file.is_string())
+      return getDamage(
+          path, fmt::format("the file of tensor '{}' is no text", tensor));
+    names.insert(file.get<std::string>());
+  }
+  const fs::path folder = fs::path(path).parent_path();
   std::vector<std::string> files;
+  for (const std::string &name : names) {
+    const std::string file = (folder / name).string();
+    std::error_code ignored;
+    if (fs::path(name).filename() != name ||
+        !fs::is_regular_file(file, ignored))
+      return Error{
+          ErrorCode::WrongData,
+          fmt::format("'{}' names the file '{}', which is not beside it", path,
+                      name),
+          "all files that it names are the model"};
+    files.push_back(file);
+  }
+  return files;
+}
+
+/// The index of a folder: that of a model, or the only one; empty if there is
+/// none.
+static std::string findIndex(const std::string &folder) {
   std::error_code failed;
+  const fs::path model =
+      fs::path(folder) / ("model" + std::string(indexSuffix));
+  if (fs::exists(model, failed))
+    return model.string();
+  std::vector<std::string> indices;
+  for (fs::directory_iterator file(folder, failed), end; !failed && file != end;
+       file.increment(failed))
+    if (file->path().filename().string().ends_with(indexSuffix))
+      indices.push_back(file->path().string());
+  return indices.size() == 1 ? indices.front() : std::string();
+}
+
+static Result<std::vector<std::string>> listFiles(const std::string &path) {
+  if (path.ends_with(indexSuffix))
+    return readIndex(path);
+  std::error_code failed;
+  if (!fs::is_directory(path, failed))
+    return std::vector<std::string>{path};
+  if (const std::string index = findIndex(path); !index.empty())
+    return readIndex(index);
+  std::vector<std::string> files;
   for (fs::directory_iterator file(path, failed), end; !failed && file != end;
        file.increment(failed)) {
     const std::string name = file->path().filename().string();
@@ -41,9 +106,10 @@ static Result<std::vector<std::string>> listFiles(const std::string &path) {
 bool TensorFiles::isAny(const std::string &path) {
   std::error_code ignored;
   if (!fs::is_directory(path, ignored))
-    return path.ends_with(suffix);
+    return path.ends_with(suffix) || path.ends_with(indexSuffix);
   const Result<std::vector<std::string>> files = listFiles(path);
-  return files && !files->empty();
+  // Opening an index that is wrong says why.
+  return !files || !files->empty();
 }
 
 Status TensorFiles::add(const std::string &path) {
@@ -74,16 +140,11 @@ Status TensorFiles::add(const std::string &path) {
 }
 
 Result<TensorFiles> TensorFiles::open(const std::string &path) {
-  std::vector<std::string> paths = {path};
-  std::error_code ignored;
-  if (fs::is_directory(path, ignored)) {
-    Result<std::vector<std::string>> listed = listFiles(path);
-    if (!listed)
-      return listed.getError();
-    paths = std::move(*listed);
-  }
+  const Result<std::vector<std::string>> paths = listFiles(path);
+  if (!paths)
+    return paths.getError();
   TensorFiles result;
-  for (const std::string &each : paths)
+  for (const std::string &each : *paths)
     if (Status added = result.add(each); !added)
       return added.getError();
   return result;

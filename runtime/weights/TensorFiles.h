@@ -20,13 +20,16 @@ struct FileTensor {
 
 class TensorFiles {
 public:
-  /// Whether a path is a file of this format by its name, or a folder that has
-  /// some.
+  /// Whether a path is a file of this format by its name, an index of such
+  /// files, or a folder that has some.
   static bool isAny(const std::string &path);
 
-  /// `path`: a file, or a folder whose files are taken together. Reads headers.
-  /// Errors: CannotRead; DamagedFile, also where two files have a tensor of one
-  /// name; UnsupportedArray.
+  /// `path`: a file; an index, which says in which files beside it tensors are
+  /// (model.safetensors.index.json, as Hugging Face writes it); or a folder:
+  /// the files that its index names, or, where it has none, all together. Reads
+  /// headers. Errors: CannotRead; DamagedFile, also where two files have a
+  /// tensor of one name; WrongData where an index names a file that is not in
+  /// its folder.
   static Result<TensorFiles> open(const std::string &path);
 
   const std::map<std::string, FileTensor> &getTensors() const {

@@ -71,6 +71,13 @@ Status WeightParameters::add(StoredParameter &stored, const NameMap *map) {
     entry.place += fmt::format(" and {} more", found.size() - 1);
   for (const Part &part : found) {
     const SafetensorsEntry &tensor = part.tensor->entry;
+    if (!tensor.foreignType.empty())
+      return Error{ErrorCode::UnsupportedArray,
+                   fmt::format("'{}: {}' has elements of type {}, which are "
+                               "not read",
+                               part.tensor->file->getPath(), tensor.name,
+                               tensor.foreignType),
+                   getReason(part.stored, map, name)};
     if (tensor.shape != part.stored.shape ||
         !isExact(tensor.element, layout.element))
       return Error{ErrorCode::WrongArray,
@@ -104,6 +111,12 @@ WeightParameters::open(const std::string &path, const NameMap *map,
     if (!source->taken.count(&tensor) && !(map && map->ignores(name))) {
       const std::string place =
           fmt::format("{}: {}", tensor.file->getPath(), name);
+      if (!tensor.entry.foreignType.empty())
+        return Error{ErrorCode::UnsupportedArray,
+                     fmt::format("'{}' has elements of type {}, which are not "
+                                 "read, and is no parameter",
+                                 place, tensor.entry.foreignType),
+                     "a map of names can leave it out: ignore \"...\""};
       source->entries.push_back(
           {place, tensor.entry.element, tensor.entry.shape, place});
     }

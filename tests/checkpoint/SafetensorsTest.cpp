@@ -199,12 +199,25 @@ TEST(SafetensorsTest, tensors_that_are_none) {
   expect(fmt::format(R"({{"dtype":"F32","shape":[{}],"data_offsets":[0,4]}})",
                      sizes),
          "65 dimensions");
-  expectDamage(
-      makeFile(R"({"a":{"dtype":"F8_E4M3","shape":[4],"data_offsets":[0,4]}})",
-               4),
-      "'F8_E4M3', which are not read", ErrorCode::UnsupportedArray);
+  expect(R"({"dtype":"not a type","shape":[4],"data_offsets":[0,4]})",
+         "has elements 'not a type', which are no type");
   expectDamage(makeFile(R"({"__metadata__": 3})", 0), "__metadata__");
-  expectDamage(makeFile(R"({"__metadata__": {"a": 3}})", 0), "__metadata__");
+}
+
+TEST(SafetensorsTest, what_is_of_no_matter_to_a_program_is_no_damage) {
+  Result<SafetensorsHeader> header = parse(makeFile(
+      R"({"__metadata__":null,
+          "a":{"dtype":"F8_E4M3","shape":[4],"data_offsets":[0,4]},
+          "b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})",
+      8));
+  ASSERT_TRUE(header) << header.getError().message;
+  EXPECT_EQ(header->entries[0].foreignType, "F8_E4M3");
+  EXPECT_EQ(header->entries[0].shape, std::vector<int64_t>{4});
+  EXPECT_EQ(header->entries[1].foreignType, "");
+  header = parse(makeFile(
+      R"({"__metadata__":{"a":3,"b":null,"c":1.5,"d":true,"e":"x"}})", 0));
+  ASSERT_TRUE(header) << header.getError().message;
+  EXPECT_EQ(header->metadata, (std::map<std::string, std::string>{{"e", "x"}}));
 }
 
 TEST(SafetensorsTest, tensors_that_do_not_cover_the_file) {

@@ -180,6 +180,24 @@ TEST_F(ParameterSourceTest, what_is_no_such_folder) {
   expect(folder.path.string(), ErrorCode::DamagedFile, "v.npy' is damaged");
 }
 
+TEST_F(ParameterSourceTest, a_folder_of_other_files) {
+  TemporaryFolder other;
+  for (const char *name : {"config.json", "pytorch_model.bin"})
+    writeBytes(other / name, "x");
+  auto source = openParameterSource(other.path.string());
+  ASSERT_FALSE(source);
+  EXPECT_EQ(source.getError().code, ErrorCode::WrongParameters);
+  EXPECT_THAT(source.getError().message,
+              HasSubstr("has no file that parameters are read from, which are "
+                        ".npy and .safetensors; it has 'config.json', "
+                        "'pytorch_model.bin'"));
+  EXPECT_THAT(source.getError().note, HasSubstr("safetensors.torch.save_file"));
+  for (const char *name : {"a.txt", "b.txt", "c.txt"})
+    writeBytes(other / name, "x");
+  EXPECT_THAT(openParameterSource(other.path.string()).getError().message,
+              HasSubstr("'config.json' and 1 more"));
+}
+
 TEST_F(ParameterSourceTest, a_file_that_changes_is_an_error) {
   ASSERT_TRUE(writeNpy(folder / "w.npy", makeCount({2, 3})));
   auto source = open();

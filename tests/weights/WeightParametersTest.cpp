@@ -4,6 +4,7 @@
 #include "runtime/weights/WeightParameters.h"
 
 #include "runtime/exec/HalfFloats.h"
+#include "runtime/weights/TensorFiles.h"
 #include "runtime/weights/WeightExport.h"
 #include "tests/runtime/HostArrays.h"
 #include "tests/weights/WriteTensors.h"
@@ -12,6 +13,9 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <filesystem>
+
+#include <fmt/format.h>
 
 using namespace meshc;
 using namespace meshc::runtime;
@@ -210,6 +214,69 @@ TEST_F(WeightParametersTest, tensors_that_do_not_fit) {
               HasSubstr("1 tensor is for no parameter: '"));
   EXPECT_THAT(fits.getError().message, HasSubstr("d.safetensors: lm_head'"));
   EXPECT_THAT(fits.getError().message, testing::Not(HasSubstr("bias")));
+}
+
+/// As Hugging Face writes it: other files of the folder are of other models.
+TEST_F(WeightParametersTest, an_index_names_the_files_of_a_model) {
+  std::filesystem::create_directory(folder / "m");
+  write("m/a.safetensors", {{"words", makeFloats({5, 2}, 0)}});
+  write("m/b.safetensors", {{"layer.w", makeFloats({2, 2, 3}, 0)}});
+  write("m/older.safetensors", {{"words", makeFloats({5, 2}, 100)}});
+  const std::string index = folder / "m/model.safetensors.index.json";
+  const auto writeIndex = [&](const std::string &map) {
+    writeBytes(index, fmt::format(
+                          R"({{"metadata": {{"total_size": 1.5e9}},
+                               "weight_map": {}}})",
+                          map));
+  };
+  expectError(folder / "m", "", ErrorCode::DamagedFile,
+              "both have a tensor 'words'");
+  writeIndex(R"({"words": "a.safetensors", "layer.w": "b.safetensors"})");
+  for (const std::string &path : {folder / "m", index}) {
+    auto source = open(path, "");
+    ASSERT_TRUE(source) << source.getError().message;
+    EXPECT_EQ((*source)->getFiles().size(), 2u);
+    EXPECT_TRUE(TensorFiles::isAny(path));
+  }
+  for (const char *name : {"c.safetensors", "../m/a.safetensors", "."}) {
+    writeIndex(fmt::format(R"({{"words": "{}"}})", name));
+    expectError(
+        folder / "m", "", ErrorCode::WrongData,
+        fmt::format("names the file '{}', which is not beside it", name),
+        "all files that it names are the model");
+  }
+  writeIndex(R"({"words": 3})");
+  expectError(folder / "m", "", ErrorCode::DamagedFile,
+              "the file of tensor 'words' is no text");
+  writeIndex("{}");
+  expectError(folder / "m", "", ErrorCode::DamagedFile, "has no weight_map");
+  writeBytes(index, "{");
+  expectError(index, "", ErrorCode::DamagedFile, "is no JSON");
+}
+
+TEST_F(WeightParametersTest, types_that_no_tensor_of_a_program_has) {
+  const std::string path =
+      write("a.safetensors", {{"layer.w", makeFloats({2, 2, 3}, 0)},
+                              {"words", makeFloats({5, 2}, 0)},
+                              {"other", makeFloats({4}, 0)}});
+  const auto setType = [&](const std::string &tensor) {
+    std::string bytes = readBytes(path);
+    const size_t place = bytes.find("F32", bytes.find('"' + tensor + '"'));
+    bytes.replace(place, 3, "U32");
+    writeBytes(path, bytes);
+  };
+  setType("other");
+  expectError(path, "", ErrorCode::UnsupportedArray,
+              "a.safetensors: other' has elements of type U32, which are not "
+              "read, and is no parameter",
+              "a map of names can leave it out");
+  auto source = open(path, "words = words\nlayer/w = layer.w\nignore oth*");
+  EXPECT_TRUE(source) << source.getError().message;
+  setType("words");
+  expectError(path, "words = words\nlayer/w = layer.w\nignore oth*",
+              ErrorCode::UnsupportedArray,
+              "a.safetensors: words' has elements of type U32, which are not "
+              "read");
 }
 
 TEST_F(WeightParametersTest, rules_that_do_not_fit_the_model) {
