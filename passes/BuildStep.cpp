@@ -8,6 +8,7 @@
 #include "mlir/IR/IRMapping.h"
 
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -171,6 +172,29 @@ private:
 
 } // namespace
 
+/// Whether what `program` gives out as `output` is made of a parameter.
+static bool influences(const GradientSource &parameter, ProgramOp program,
+                       StringRef output) {
+  SetVector<Operation *> reached;
+  auto addUsers = [&](Value value) {
+    for (Operation *user : value.getUsers())
+      // What is in a loop reads what its operands are.
+      reached.insert(user);
+  };
+  llvm::for_each(parameter.reads, addUsers);
+  for (size_t next = 0; next < reached.size(); ++next) {
+    Operation *op = reached[next];
+    if (auto border = dyn_cast<OutputOp>(op);
+        border && border.getName() == output)
+      return true;
+    llvm::for_each(op->getResults(), addUsers);
+    // A loop gives out what its region yields.
+    if (Operation *parent = op->getParentOp(); parent != program)
+      reached.insert(parent);
+  }
+  return false;
+}
+
 /// Appends gradients and updates to `program`: the model for training.
 static LogicalResult appendUpdates(ProgramOp program, TrainingOp training,
                                    ProgramOp update) {
@@ -217,9 +241,16 @@ static LogicalResult appendUpdates(ProgramOp program, TrainingOp training,
         continue;
       }
       updates.leaveAlone(variables.lookup<VariableOp>(parameter.name));
-      emitWarning(parameter.loc)
-          << "parameter \"" << parameter.name << "\" does not influence \""
-          << group.minimize << "\": it stays as it starts";
+      if (influences(parameter, program, group.minimize))
+        emitRemark(parameter.loc) << "parameter \"" << parameter.name
+                                  << "\" is frozen: \"" << group.minimize
+                                  << "\" depends on it, but no gradient comes "
+                                     "from there, so it stays "
+                                     "as it starts";
+      else
+        emitWarning(parameter.loc)
+            << "parameter \"" << parameter.name << "\" does not influence \""
+            << group.minimize << "\": it stays as it starts";
     }
   if (parts) {
     parts->averageOutputs();
