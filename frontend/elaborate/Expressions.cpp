@@ -332,6 +332,9 @@ void Elaborator::noteOuter(std::string_view what, const Tensor &result,
   if (std::min(least, most) == Origin::Numbers ||
       std::max(least, most) != Origin::Inputs)
     return;
+  // A weight for each of a layer's outputs, times what is fed: a * w + b.
+  if (what == "*" && std::min(least, most) == Origin::Parameters)
+    return;
   auto print = [](Tensor x) {
     return toString(x.getElementType(), x.getDims());
   };

@@ -75,8 +75,10 @@ TEST(Notes, AllPairsSaysWhatToWrite) {
 TEST(Notes, WhatIsMeantIsSilent) {
   for (const char *expression :
        {// biases, gains, tables of positions
-        "x + time", "y + bias", "y * bias + 1", "x - mean(x, over = d)",
-        "x * 2 + 1",
+        "x + time", "y + bias", "y * bias + 1",
+        // a layer of one feature
+        "time * bias", "time * bias + bias", "x * columns + bias",
+        "x - mean(x, over = d)", "x * 2 + 1",
         // masks and one-hot rows
         "f32(iota(d) >= iota(e))", "where(iota(d) >= iota(e), x, -inf)",
         "f32(n == k)", "f32(x > y)", "where(x > y, x, 0)",
@@ -109,10 +111,10 @@ TEST(Notes, Loops) {
 TEST(Notes, Calls) {
   SpecRun run(getSpec("  let v = g(x) as one + g(x) as two",
                       "fn g(x) {\n  param w: f32[e] = ones\n"
-                      "  return x * w\n}\n"));
+                      "  return x + w\n}\n"));
   std::vector<Diagnostic> notices = getNotices(run);
   ASSERT_EQ(notices.size(), 1u);
-  EXPECT_EQ(run.sources.getText(notices[0].primary), "x * w");
+  EXPECT_EQ(run.sources.getText(notices[0].primary), "x + w");
   ASSERT_EQ(notices[0].labels.size(), 1u);
   EXPECT_EQ(run.sources.getText(notices[0].labels[0].span), "g(x) as one");
 }
