@@ -60,14 +60,21 @@ static void report(BuilderState &state, const layout::LayoutError &error) {
           ? spec.getWhere(spec.dimWheres, 0)
           : getWhereOfDim(spec, rule.dims, spec.dimWheres, error.dim);
   switch (error.kind) {
-  case Kind::UnknownDim:
-    state
-        .fail(Code::RuleUnknownDim, dimWhere,
-              fmt::format("layout rule \"{}\" names no dimension of the "
-                          "program",
-                          error.dim))
-        .suggestion = error.suggestion;
+  case Kind::UnknownDim: {
+    BuildError &unknown =
+        state.fail(Code::RuleUnknownDim, dimWhere,
+                   fmt::format("layout rule \"{}\" names no dimension of the "
+                               "program",
+                               error.dim));
+    if (state.mesh.findAxis(error.dim))
+      unknown.helps.push_back(fmt::format(
+          "\"{}\" is an axis of the mesh, which stands behind the arrow: a "
+          "rule says dim -> axis",
+          error.dim));
+    else
+      unknown.suggestion = error.suggestion;
     return;
+  }
   case Kind::UnknownUnless:
     state
         .fail(Code::RuleUnknownDim,
@@ -77,6 +84,11 @@ static void report(BuilderState &state, const layout::LayoutError &error) {
         .suggestion = error.suggestion;
     return;
   case Kind::UnknownAxis:
+    // Of a rule that is the wrong way round one error is enough.
+    if (std::ranges::any_of(rule.dims, [&](const std::string &dim) {
+          return state.mesh.findAxis(dim).has_value();
+        }))
+      return;
     state
         .fail(Code::UnknownAxis, getAxisWhere(false),
               fmt::format("the mesh has no axis \"{}\"", error.axis))
@@ -337,12 +349,17 @@ void BuilderState::checkObjective(const std::string &name, const Where &where) {
   if (!value)
     return;
   std::string type = toString(value.getElementType(), value.getDims());
-  if (!value.getDims().empty())
-    fail(Code::OutputNotScalar, where,
-         fmt::format("the output to minimize is a scalar, \"{}\" is {}", name,
-                     type))
-        .related.push_back({output->second.where, "defined here"});
-  else if (!isFloat(value.getElementType()))
+  if (!value.getDims().empty()) {
+    BuildError &error =
+        fail(Code::OutputNotScalar, where,
+             fmt::format("the output to minimize is a scalar, \"{}\" is {}",
+                         name, type));
+    error.related.push_back({output->second.where, "defined here"});
+    error.helps.push_back(fmt::format(
+        "one number is what mean(...) or sum(...) makes of it: output {} = "
+        "mean(...)",
+        name));
+  } else if (!isFloat(value.getElementType()))
     fail(Code::OutputNotFloat, where,
          fmt::format("the output to minimize has float elements, \"{}\" is {}",
                      name, type))

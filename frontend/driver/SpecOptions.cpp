@@ -96,6 +96,12 @@ static void addMachine(CLI::App *command, CLI::Option *path,
                          "it: cpu"
                        : ""))
           ->type_name("NAME")
+          ->transform([](std::string name) {
+            std::ranges::transform(name, name.begin(), [](unsigned char c) {
+              return char(std::tolower(c));
+            });
+            return name;
+          })
           ->check([isPlan](const std::string &name) {
             const layout::Machine *machine = layout::findMachine(name);
             if (machine && (isPlan || machine->getGpuConstants()))

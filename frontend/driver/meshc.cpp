@@ -304,6 +304,22 @@ static std::string findMeantCommand(std::vector<std::string> words) {
   return meant;
 }
 
+/// What stands for options that other programs have; null if that is none.
+static const char *findForeignOption(std::string_view word) {
+  const std::string_view name = word.substr(0, word.find('='));
+  for (std::string_view rate : {"--lr", "--learning-rate", "--learning_rate"})
+    if (name == rate)
+      return "the rate is a number of the spec's optimizer: sgd(lr = 0.1)";
+  for (std::string_view batch : {"--batch", "--batch-size", "--batch_size"})
+    if (name == batch)
+      return "a batch is a dim of the spec, and -D sets it: -D batch=64";
+  for (std::string_view epochs : {"--epochs", "--num-epochs"})
+    if (name == epochs)
+      return "the spec says how long it trains: train { epochs 3 } or { steps "
+             "1000 }; a run stops earlier by --steps";
+  return nullptr;
+}
+
 /// What is wrong with the command line, and what was meant.
 static int reportUsage(const CLI::App &app, const CLI::ParseError &error,
                        std::vector<std::string> words) {
@@ -325,7 +341,9 @@ static int reportUsage(const CLI::App &app, const CLI::ParseError &error,
   if (unknown != rest.end()) {
     message = fmt::format("unknown argument '{}'", *unknown);
     std::string near = suggest(app, *unknown);
-    if (!near.empty() && near != *unknown)
+    if (const char *advice = findForeignOption(*unknown))
+      help = advice;
+    else if (!near.empty() && near != *unknown)
       help = fmt::format("did you mean '{}'?", near);
   }
   // Also where an option of the program's command is one of meshc's own.

@@ -99,7 +99,11 @@ std::optional<ElementType> Elaborator::getElementType(const ast::Name &name) {
   }
   if (name.text == "f16" || name.text == "bf16") {
     error(Code::NotSupported, name.span,
-          fmt::format("not supported yet: elements of type {}", name.text));
+          fmt::format("not supported yet: elements of type {}", name.text))
+        .help(
+            fmt::format("write f32, and \"precision {0}\" above the model, or "
+                        "--precision {0}: then what is computed is {0}",
+                        name.text == "f16" ? "fp16" : "bf16"));
     return std::nullopt;
   }
   Diagnostic &unknown =

@@ -28,6 +28,20 @@ constexpr std::string_view noSides =
     "values side by side along a new dimension \"side\" of size 2";
 constexpr std::string_view sums =
     "einsum(x, f32(iota(d) <= iota(d')), over = d)";
+constexpr std::string_view noOrder =
+    "dimensions have names and no order: nothing is to be transposed; where "
+    "one "
+    "is to be called otherwise, write rename(x, from -> to)";
+constexpr std::string_view merging =
+    "reshape(x, (a, b) -> ab) makes one dimension of two, and reshape(x, ab -> "
+    "(a, b)) two of one";
+constexpr std::string_view sharding =
+    "how a value is split stands in the table of the layout: give it a name by "
+    "let, and write \"name\": dim -> axis";
+constexpr std::string_view noTopK =
+    "there is no top-k yet: max and argmax are the first of it, and \"meshc "
+    "run "
+    "SPEC -- predict --topk 5\" prints the best of an output";
 constexpr std::string_view ownOptimizer =
     "write it as a function of the parameter and its gradient: \"meshc explain "
     "adam\" shows one";
@@ -61,7 +75,7 @@ constexpr ForeignName names[] = {
     {function, "expand_dims", "broadcast"},
     {function, "expit", "logistic"},
     {function, "fabs", "abs"},
-    {function, "flatten", "reshape"},
+    {function, "flatten", "reshape", merging},
     {function, "index_select", "gather"},
     {function, "layernorm", "layer_norm"},
     {function, "LayerNorm", "layer_norm"},
@@ -69,7 +83,7 @@ constexpr ForeignName names[] = {
     {function, "ln", "log"},
     {function, "logsoftmax", "log_softmax"},
     {function, "matmul", "einsum"},
-    {function, "merge", "reshape"},
+    {function, "merge", "reshape", merging},
     {function, "mm", "einsum"},
     {function, "mse_loss", "mean((a - b) ^ 2)"},
     {function, "mul", "a * b"},
@@ -78,7 +92,7 @@ constexpr ForeignName names[] = {
     {function, "negative", "-x"},
     {function, "nll_loss", "cross_entropy"},
     {function, "one_hot", "f32(iota(class) == label)"},
-    {function, "permute", "rename(x, from -> to)"},
+    {function, "permute", "", noOrder},
     {function, "pow", "x ^ y"},
     {function, "power", "x ^ y"},
     {function, "rand", "uniform"},
@@ -94,7 +108,8 @@ constexpr ForeignName names[] = {
     {function, "select", "where"},
     {function, "sigmoid", "logistic"},
     {function, "softmax_cross_entropy", "cross_entropy"},
-    {function, "softplus", "log(1 + exp(x))"},
+    {function, "shard", "", sharding},
+    {function, "softplus", "maximum(x, 0) + log(1 + exp(-abs(x)))"},
     {function, "split", "reshape"},
     {function, "square", "x ^ 2"},
     {function, "stack", sideBySide, noSides},
@@ -105,10 +120,13 @@ constexpr ForeignName names[] = {
     {function, "take", "gather"},
     {function, "tensordot", "einsum"},
     {function, "tile", "broadcast"},
-    {function, "transpose", "rename(x, from -> to)"},
-    {function, "unflatten", "reshape"},
+    {function, "topk", "", noTopK},
+    {function, "top_k", "", noTopK},
+    {function, "transpose", "", noOrder},
+    {function, "unflatten", "reshape", merging},
     {function, "unsqueeze", "broadcast"},
-    {function, "view", "reshape"},
+    {function, "view", "reshape", merging},
+    {function, "with_sharding_constraint", "", sharding},
 
     {elementType, "bool_", "bool"},
     {elementType, "byte", "u8"},

@@ -316,6 +316,14 @@ std::optional<ast::IndexPart> Parser::parseIndexPart() {
   ast::IndexPart part;
   bool isList = accept(TokenKind::LeftParen);
   do {
+    if (is(TokenKind::Integer) || is(TokenKind::Colon)) {
+      report(Code::ExpectedToken,
+             fmt::format("expected a dimension, found {}", describeToken()))
+          .help("an index says which dimension is read where: x[n = 0] is the "
+                "first of n; with dim m = 2, x[n = m] are the first 2 and "
+                "x[n = m + 3] the 2 behind 3 others");
+      return std::nullopt;
+    }
     std::optional<ast::Name> dim = expectName("a dimension");
     if (!dim)
       return std::nullopt;

@@ -10,6 +10,8 @@ std::vector<Case> cases::getLayoutCases() {
   return {
       {Code::RuleUnknownDim, layout("<<bach>> -> data"), "\"bach\"",
        "did you mean \"batch\""},
+      {Code::RuleUnknownDim, layout("<<data>> -> batch"), "\"data\"",
+       "\"data\" is an axis of the mesh"},
       {Code::RuleUnusedDim, "dim spare = 3\n" + layout("<<spare>> -> data"),
        "matches nothing", ""},
       {Code::DuplicateRule, layout("batch -> data <<batch>> -> model"),
