@@ -385,8 +385,8 @@ void Builder::beginTraining() {
   self.bytes = 0;
 }
 
-void Builder::output(const std::string &name, Tensor value,
-                     const Where &where) {
+void Builder::output(const std::string &name, Tensor value, const Where &where,
+                     const std::vector<Dim> &order) {
   // The name counts even if the value is in error, so that nobody misses it.
   auto [entry, isFirst] =
       state->outputs.try_emplace(name, BuilderState::Named{value, where});
@@ -400,9 +400,16 @@ void Builder::output(const std::string &name, Tensor value,
   if (!value)
     return;
   setName(value, name);
-  nd::OutputOp::create(state->operations,
-                       withName(state->getLocation(where), name), name,
-                       BuilderState::getValue(value));
+  const mlir::Location location = withName(state->getLocation(where), name);
+  mlir::Value stored = BuilderState::getValue(value);
+  if (!order.empty()) {
+    const nd::NamedTensorType type =
+        state->getType(value.getElementType(), order);
+    if (type != stored.getType())
+      stored =
+          nd::BroadcastOp::create(state->operations, location, type, stored);
+  }
+  nd::OutputOp::create(state->operations, location, name, stored);
 }
 
 } // namespace meshc::frontend

@@ -309,8 +309,10 @@ public:
   /// its own. An error in any other program, and of what is no state.
   void setModelState(const std::string &name, Tensor value,
                      const Where &where = MESHC_HERE);
+  /// `order`: how its dims stand in a file, all of them; empty: as in its type.
   void output(const std::string &name, Tensor value,
-              const Where &where = MESHC_HERE);
+              const Where &where = MESHC_HERE,
+              const std::vector<Dim> &order = {});
 
   /// Begins the program of the training step, of the same model elaborated for
   /// training: inputs, outputs and values are built once more, and parameters

@@ -241,14 +241,43 @@ bool Elaborator::checkNoState(const ast::Name &name,
   return false;
 }
 
+/// The order that the dims of an output stand in: all of them, each once.
+std::optional<Dims> Elaborator::evaluateOrder(const ast::TypeExpr &order,
+                                              const ast::Name &name,
+                                              Tensor value) {
+  Dims dims;
+  for (const ast::ExprPtr &dim : order.dims) {
+    std::optional<Dims> some = evaluateDims(*dim, nullptr);
+    if (!some)
+      return std::nullopt;
+    dims.insert(dims.end(), some->begin(), some->end());
+  }
+  auto compare = [](const Dim &a, const Dim &b) { return a.name < b.name; };
+  Dims sorted = dims, own(value.getDims().begin(), value.getDims().end());
+  std::ranges::sort(sorted, compare);
+  std::ranges::sort(own, compare);
+  if (sorted == own)
+    return dims;
+  error(Code::TypeDiffers, order.span,
+        fmt::format("the order of output \"{}\" has not each of its dimensions "
+                    "once: it is {}",
+                    name.text,
+                    toString(value.getElementType(), value.getDims())));
+  return std::nullopt;
+}
+
 void Elaborator::execute(const ast::OutputStatement &output) {
   checkNoState(output.name);
   Value value = evaluateBound(*output.value);
   Tensor tensor = builder.bind(
       toTensor(value, output.value->span, ElementType::F32),
       std::string(output.name.text), "", getWhere(output.name.span));
+  std::optional<Dims> order;
+  if (output.order && tensor)
+    order = evaluateOrder(*output.order, output.name, tensor);
   builder.output(std::string(output.name.text), tensor,
-                 getWhere(join(output.name.span, output.value->span)));
+                 getWhere(join(output.name.span, output.value->span)),
+                 order ? *order : Dims());
   reportBuildErrors({});
   // Outputs can be used by what follows, as if bound by "let".
   frame->bindings[output.name.text] = {tensor ? Value(tensor) : Value(Poison()),

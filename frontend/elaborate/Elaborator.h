@@ -173,6 +173,8 @@ private:
   /// Reports a statement that would give the name of state to something else.
   bool checkNoState(const ast::Name &name, std::optional<Span> keyword = {});
   void execute(const ast::OutputStatement &output);
+  std::optional<Dims> evaluateOrder(const ast::TypeExpr &order,
+                                    const ast::Name &name, Tensor value);
   /// False if it does not hold.
   bool execute(const ast::AssertStatement &assertion);
   std::optional<ElementType> getElementType(const ast::Name &name);

@@ -243,8 +243,10 @@ struct IfStatement {
   std::unique_ptr<Block> otherwise; ///< may be null
 };
 
+/// output y = value, output y[batch, class] = value
 struct OutputStatement {
   Name name;
+  std::optional<TypeExpr> order; ///< its dims, without an element type
   ExprPtr value;
 };
 

@@ -312,7 +312,8 @@ std::string Printer::print(const Statement &statement) {
   if (const auto *branch = std::get_if<IfStatement>(&statement))
     return print(*branch);
   if (const auto *output = std::get_if<OutputStatement>(&statement))
-    return fmt::format("output {} = {}", output->name.text,
+    return fmt::format("output {}{} = {}", output->name.text,
+                       output->order ? print(*output->order) : "",
                        print(*output->value));
   if (const auto *assertion = std::get_if<AssertStatement>(&statement))
     return "assert " + print(*assertion->condition);

@@ -190,11 +190,22 @@ bool Parser::parseOutput(std::vector<ast::Statement> &body, bool isModel) {
         .help("return the value and make it an output in the model");
     return false;
   }
-  std::optional<ast::Definition> definition = parseDefinition("an output name");
-  if (!definition)
+  ast::OutputStatement output;
+  std::optional<ast::Name> name = expectName("an output name");
+  if (!name)
     return false;
-  body.push_back(
-      ast::OutputStatement{definition->name, std::move(definition->value)});
+  output.name = *name;
+  if (is(TokenKind::LeftBracket)) {
+    output.order = parseType(/*isOfVariable=*/true);
+    if (!output.order)
+      return false;
+  }
+  if (!expect(TokenKind::Equal, output.order ? "the order" : "the name"))
+    return false;
+  output.value = parseExpression();
+  if (!output.value)
+    return false;
+  body.push_back(std::move(output));
   return true;
 }
 

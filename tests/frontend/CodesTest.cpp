@@ -365,6 +365,13 @@ const std::vector<Case> &getCases() {
        ""},
       {Code::NumberOverflow, index("in = <<out / 0>>]"), "by zero", ""},
       {Code::NumberOverflow, index("in = <<out % 0>>]"), "modulo 0", ""},
+      {Code::TypeDiffers,
+       "dim n = 2\ndim k = 3\nmodel m(x: f32[n, k]) { output y<<[n]>> = x }",
+       "has not each of its dimensions once: it is f32[n, k]", ""},
+      {Code::TypeDiffers,
+       "dim n = 2\ndim k = 3\n"
+       "model m(x: f32[n, k]) { output y<<[n, k, n]>> = x }",
+       "has not each of its dimensions once", ""},
       {Code::ExpectedToken, index("<<0>>]"), "expected a dimension",
        "x[n = 0] is the first of n"},
       {Code::ExpectedToken, index("<<:>>2]"), "expected a dimension",
