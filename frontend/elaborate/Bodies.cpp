@@ -141,16 +141,32 @@ Elaborator::getDims(const std::vector<ast::ExprPtr> &names) {
   return isValid ? std::optional(all) : std::nullopt;
 }
 
+/// f64 where a tensor that the function takes has it, else f32.
+ElementType Elaborator::getFloatOfArguments() const {
+  for (const ast::Parameter &parameter : frame->function->parameters) {
+    const auto bound = frame->bindings.find(parameter.name.text);
+    if (bound == frame->bindings.end())
+      continue;
+    const auto *tensor = std::get_if<Tensor>(&bound->second.value);
+    if (tensor && *tensor && tensor->getElementType() == ElementType::F64)
+      return ElementType::F64;
+  }
+  return ElementType::F32;
+}
+
 std::optional<ElementType>
 Elaborator::getElementType(const ast::VariableStatement &variable) {
   if (variable.type.element)
     return getElementType(*variable.type.element);
   if (updated)
     return updatedElement;
+  if (frame->function)
+    return getFloatOfArguments();
   error(Code::UnknownElementType, variable.type.span,
         "expected an element type in front of the dimensions")
-      .note("the state of an optimizer needs none: it has the elements of the "
-            "parameter");
+      .note("in a function it needs none: it has f64 where a tensor that the "
+            "function takes has, else f32; the state of an optimizer has the "
+            "elements of the parameter");
   return std::nullopt;
 }
 

@@ -183,6 +183,7 @@ private:
   std::optional<Dims> getDims(const std::vector<ast::ExprPtr> &names);
   /// The elements of a variable; without a type of its own, those of the
   /// parameter that is updated.
+  ElementType getFloatOfArguments() const;
   std::optional<ElementType>
   getElementType(const ast::VariableStatement &variable);
   std::optional<Initializer> getInitializer(const ast::Expr &expr);

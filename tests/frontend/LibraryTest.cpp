@@ -274,6 +274,36 @@ TEST_F(LibraryTest, Angles) {
                [&](int i, int j) { return x[i][j] / 10; });
 }
 
+/// Variables of a function have f64 where a tensor that it takes has.
+TEST_F(LibraryTest, LayersHaveTheElementsOfX) {
+  for (const std::string type : {"f32", "f64"})
+    for (const char *layer :
+         {"dense(x, from = b, to = k)", "layer_norm(x, over = b)",
+          "rms_norm(x, over = b)", "batch_norm(x, over = b)",
+          "conv(x, over = a, window = w, from = b, to = k)"}) {
+      SpecRun run("dim a = 3\ndim b = 5\ndim k = 2\ndim w = 2\nmodel m(x: " +
+                  type + "[a, b]) {\n  output y = " + layer + "\n}\n");
+      ASSERT_TRUE(run.module) << layer << "\n" << run.getText();
+      size_t count = 0;
+      for (auto variable : run.module->getOps<nd::VariableOp>()) {
+        ++count;
+        EXPECT_EQ(variable.getTensorType().getElementType().isF64(),
+                  type == "f64")
+            << layer;
+      }
+      EXPECT_GT(count, 0u) << layer;
+    }
+  SpecRun ids("dim n = 3\ndim words = 7\ndim d = 2\n"
+              "model m(x: i32[n]) {\n"
+              "  output y = embedding(x, over = words, to = d)\n}\n");
+  ASSERT_TRUE(ids.module) << ids.getText();
+  SpecRun none("dim n = 3\nmodel m(x: f32[n]) {\n  param w: [n] = ones\n"
+               "  output y = x * w\n}\n");
+  EXPECT_THAT(none.getText(),
+              testing::HasSubstr("expected an element type in front of the "
+                                 "dimensions"));
+}
+
 TEST_F(LibraryTest, Norms) {
   element = "f64";
   expectVector("norm(x, over = b)", [&](int i) {
