@@ -12,7 +12,7 @@ import gpt3  # of the folder above, which browser has made known
 DEVICES = 1024
 # A layer sends 8 messages and sums 13 gradients; embeddings, logits and loss add theirs.
 MOST_ROWS = 45
-MOST_BYTES, MOST_PAINT_MS, MOST_CLICK_MS = 3_000_000, 1000, 150
+MOST_BYTES, MOST_PAINT_MS, MOST_CLICK_MS = 1_000_000, 1000, 150
 # Other programs run on the same cores: the best of so many counts, and the first that is fast
 # enough is enough. A click's is processor time, of which others take little.
 LOADS, CLICKS = 10, 3

@@ -49,7 +49,7 @@ function readPlan(json) {
   readOperations(plan);
   readCollectives(plan);
   readSchedule(plan);
-  readMemory(plan);
+  plan.buffers = plan.memory.buffers || [];
   plan.parts = readParts(plan);
   const {refused_products: products, refused_moves: moves} = json.totals;
   plan.refused = [...products || [], ...moves || []];
@@ -371,13 +371,7 @@ function readSchedule(plan) {
 const LASTING = ['params', 'model_state', 'optimizer'];
 const CATEGORIES = [...LASTING, 'gradients', 'activations', 'communication', 'workspace'];
 
-/** @param {Plan} plan */
-function readMemory(plan) {
-  plan.buffers =
-      (plan.memory.buffers || []).map(buffer => ({...buffer, value: valueOfBuffer(plan, buffer)}));
-}
-
-/** The value that a buffer is, or is a part of; -1 without one. */
+/** The value that what is alive is, or is a part of; -1 without one. */
 const valueOfBuffer = (plan, buffer) => plan.valueOf.get(buffer.tensor) ?? -1;
 
 /** What memory is called that is `form` of `value`, which may be null: "copy of layer/#/h". */

@@ -132,7 +132,7 @@
  * @typedef {{id: string, start: number, time: number, exposed: number, collectives: number[], ids: string[], largest: string, axes: number[], sent: number, measured: number | null, waited: number}} Sending
  */
 /**
- * @typedef {{name: string, tensor: string | null, form: string, category: string, bytes: number, first: number, last: number, value: number}} Buffer_
+ * @typedef {{category: string, bytes: number, first: number, last: number}} Buffer_
  */
 
 /**
