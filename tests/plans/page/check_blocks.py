@@ -29,7 +29,7 @@ COPIED = {
     "mlp": [cases.MLP],
     "blocks on H100": [cases.BLOCKS, "--machine", "h100", "--precision", "bf16"],
     "mlp-two-axes": cases.CASES["mlp-two-axes"],
-    "fsdp": ["samples/layouts/fsdp.mesh"],
+    "megatron": ["samples/layouts/megatron.mesh", "--machine", "h100"],
     "mlp, all copies": [cases.MLP, "--layout", ""],
     "one device": [cases.MLP, "--mesh", "data=1,model=1"],
     "GPT-3": [gpt3.SPEC, *gpt3.get_options()],
@@ -119,23 +119,25 @@ def check_copies(page, plan, name):
     """Of what is alive at the peak the page says what other devices hold too: by the devices that
     have the same positions."""
     sizes = {axis["name"]: axis["size"] for axis in plan["mesh"]["axes"]}
-    tensors = {tensor["id"]: tensor for tensor in plan["tensors"]}
-    alive = [one for one in plan["memory"]["at_peak"] if one["tensor"] and one["form"] in ("itself", "copy", "padded")]
-    used = sorted({one["tensor"] for one in alive})
+    gathered = {one["tensor"]: one["after"] for one in plan["collectives"] if one["kind"] == "all_gather"}
+    splits = {(tensor["id"], False): tensor for tensor in plan["tensors"]} | \
+             {(id_, True): split for id_, split in gathered.items()}
+    alive = [(one, (one["tensor"], one["form"] == "gathered")) for one in plan["memory"]["at_peak"]
+             if one["tensor"] and one["form"] in ("itself", "copy", "padded", "gathered")]
+    alive = [(one, key) for one, key in alive if key in splits]
+    used = sorted({key for _, key in alive})
     same = dict(zip(used, page.run("""
         const {page, heldRanges} = planPage;
-        const tensors = new Map(page.plan.json.tensors.map(tensor => [tensor.id, tensor]));
-        return arguments[0].map(id => {
-          const {dims} = tensors.get(id);
+        return arguments[0].map(dims => {
           const own = JSON.stringify(heldRanges(page.plan, dims, 0));
           let count = 0;
           for (let device = 0; device < page.plan.devices; ++device) count += JSON.stringify(heldRanges(page.plan, dims, device)) === own;
           return count;
-        });""", used)))
-    for id_ in used:
+        });""", [splits[key]["dims"] for key in used])))
+    for key in used:
         # Devices along these axes have the same positions and different terms.
-        same[id_] /= math.prod(sizes[axis] for axis in tensors[id_].get("partial", {"axes": []})["axes"])
-    copied = sum(one["bytes"] * (1 - 1 / same[one["tensor"]]) for one in alive)
+        same[key] /= math.prod(sizes[axis] for axis in (splits[key].get("partial") or {"axes": []})["axes"])
+    copied = sum(one["bytes"] * (1 - 1 / same[key]) for one, key in alive)
     peak = plan["memory"]["peak_bytes_per_device"]
     if not copied:
         page.expect("Nothing at the peak is held by two devices" in page.text("#memory"), f"{name}: nothing is copied, which is not said")
@@ -148,14 +150,18 @@ def check_copies(page, plan, name):
         const {plan} = planPage.page;
         return [...document.querySelectorAll('#memory table.copied tbody tr')].map(row =>
           [plan.values[row.dataset.index].ids, ...[...row.cells].map(cell => cell.textContent)]);""")
-    expected = sum(1 for id_ in used if same[id_] > 1)
+    expected = sum(1 for key in used if same[key] > 1)
     page.expect(0 < len(rows) <= expected, f"{name}: {len(rows)} rows of copies for {expected} values")
     for ids, value, along, copies, bytes_, _, _ in rows:
-        count = same[next(id_ for id_ in ids if id_ in same)]
+        is_gathered = value.startswith("gathered ")
+        count = same[next((id_, is_gathered) for id_ in ids if (id_, is_gathered) in same)]
         page.expect(int(copies.replace("\u202f", "")) == count > 1, f"{name}: {value} has {copies} copies, expected {count}")
         page.expect(along and set(along.split(" + ")) <= set(sizes), f"{name}: {value} is the same along {along}")
-    page.select("value", page.run("return planPage.page.plan.valueOf.get(arguments[0])", max(used, key=lambda id_: same[id_])))
-    page.expect(f"{max(same.values()):.0f} copies" in page.text(".inspector .facts").replace("\u202f", ""), f"{name}: the inspector says {page.text('.inspector .facts')}")
+    most = max((key for key in used if not key[1]), key=same.get)
+    page.select("value", page.run("return planPage.page.plan.valueOf.get(arguments[0])", most[0]))
+    said = page.text(".inspector .facts").replace("\u202f", "")
+    page.expect(f"{same[most]:.0f} copies" in said, f"{name}: the inspector says {said}")
+    return any(is_gathered for _, is_gathered in used)
 
 
 def check_sums(page, plan, name):
@@ -195,10 +201,12 @@ def main():
                     if name in PRINTED:
                         check_printed(page, compiler, arguments, plan, name)
                 check_sums(page, plan, name)
+        are_gathered = []
         for name, arguments in COPIED.items():
             plan = compiler.plan(*arguments)
             page.open([plan])
-            check_copies(page, plan, name)
+            are_gathered.append(check_copies(page, plan, name))
+        page.expect(any(are_gathered), "copies: none are gathered")
         page.finish()
 
 

@@ -5,12 +5,12 @@ const COPIED_ROWS = 12;
 const LIES_ALIKE = ['itself', 'copy', 'padded'];
 
 /**
- * Of bytes of a value on a device those that would be elsewhere if each of its copies were split.
+ * Of bytes on a device those that would be elsewhere if all axes split what they are of.
  * @param {Plan} plan
- * @param {Value} value
+ * @param {Split} split
  */
-function copiedBytes(plan, value, bytes = value.bytes) {
-  const copies = copiesOf(plan, value);
+function copiedBytes(plan, split, bytes) {
+  const copies = copiesOf(plan, split);
   return bytes * (copies - 1) / copies;
 }
 
@@ -20,16 +20,17 @@ function copiedBytes(plan, value, bytes = value.bytes) {
  * @param {Value} value
  */
 const copiesText = (plan, value) => `${formatInteger(copiesOf(plan, value))} copies: ${
-    formatBytes(copiedBytes(plan, value))} of ${formatBytes(value.bytes)} are elsewhere too`;
+    formatBytes(
+        copiedBytes(plan, value, value.bytes))} of ${formatBytes(value.bytes)} are elsewhere too`;
 
 /**
- * Axes along which all devices hold the same of a value.
+ * Axes along which all devices hold the same.
  * @param {Plan} plan
- * @param {Value} value
+ * @param {Split} split
  */
-function axesCopied(plan, value) {
+function axesCopied(plan, split) {
   const names =
-      [...value.dims.flatMap(dim => dim.axes), ...value.partial ? value.partial.axes : []];
+      [...split.dims.flatMap(dim => dim.axes), ...split.partial ? split.partial.axes : []];
   return plan.axes
       .filter(axis => {
         const parts =
@@ -45,16 +46,23 @@ function axesCopied(plan, value) {
  */
 function copiedGroups(plan) {
   const groups = new Map();
+  // What is gathered lies as the gather leaves it.
+  const gathered = new Map(plan.json.collectives.filter(one => one.kind === 'all_gather')
+                               .map(one => [one.tensor, one.after]));
   for (const entry of plan.memory.at_peak) {
     const index = valueOfBuffer(plan, entry);
-    if (index < 0 || !LIES_ALIKE.includes(entry.form)) continue;
+    if (index < 0) continue;
     const value = plan.values[index];
-    if (copiesOf(plan, value) < 2) continue;
+    const split = LIES_ALIKE.includes(entry.form) ? value :
+        entry.form === 'gathered'                 ? gathered.get(entry.tensor) :
+                                                    null;
+    if (!split || copiesOf(plan, split) < 2) continue;
     const key = index + entry.form;
-    const group = groups.get(key) || {value, form: entry.form, names: [], bytes: 0, copied: 0};
+    const group =
+        groups.get(key) || {value, split, form: entry.form, names: [], bytes: 0, copied: 0};
     group.names.push(entry.name);
     group.bytes += entry.bytes;
-    group.copied += copiedBytes(plan, value, entry.bytes);
+    group.copied += copiedBytes(plan, split, entry.bytes);
     groups.set(key, group);
   }
   return [...groups.values()].sort((a, b) => b.copied - a.copied);
@@ -72,15 +80,15 @@ function copiedTable(page) {
         'div', {}, heading, html('p.faint', {}, 'Nothing at the peak is held by two devices.'));
   const marks = page.makeMarks();
   const rowOf = group => {
-    const {value} = group;
+    const {value, split} = group;
     const element = html(
         'tr', {},
         html(
             'td', {}, nameNode(formName(value, group.form, group.names)),
             group.names.length > 1 ? html('span.times', {}, `${NO_BREAK}× ${group.names.length}`) :
                                      null),
-        html('td', {}, axesChips(axesCopied(plan, value))),
-        html('td.right', {}, formatInteger(copiesOf(plan, value))),
+        html('td', {}, axesChips(axesCopied(plan, split))),
+        html('td.right', {}, formatInteger(copiesOf(plan, split))),
         html('td.right', {}, formatBytes(group.bytes)),
         html('td.right', {}, formatBytes(group.copied)),
         html('td.bars', {}, bar(group.copied / rows[0].copied, 84, {}, 'bytes')));
@@ -106,7 +114,7 @@ function copiedTable(page) {
           `Of ${formatBytes(peak)} at the peak ${formatBytes(all)}, ${formatShare(all / peak)}, ` +
               'are on other devices too: what each would not hold if all of its axes split the ' +
               `value. Together that is ${formatBytes(all * plan.devices)} on ${
-                  formatCount(plan.devices, 'device')}.`),
+                  formatCount(plan.devices, 'device')}. What has no name is not counted.`),
       html(
           'div.scroll', {},
           html(
