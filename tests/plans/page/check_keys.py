@@ -1,6 +1,9 @@
 """Everything can be done without a pointer: each of the first ten views is reached by its digit and
 something in it is chosen by keys alone; rows, nodes of the graph, the palette, devices, the window."""
 
+import pathlib
+import tempfile
+
 import browser
 import cases
 import gpt3
@@ -135,6 +138,22 @@ def check_commands(page):
     page.expect((get_item(page) or [None])[0] == "collective", f"timeline: Enter selects {get_item(page)}")
 
 
+def check_alias(page, compiler):
+    """A second name of a value is no value of the plan; the palette finds the line that gives it."""
+    with tempfile.TemporaryDirectory(prefix="meshc-page-") as folder:
+        text = (pathlib.Path(compiler.root) / cases.MLP).read_text(encoding="utf-8")
+        renamed = text.replace("  let h      = relu(einsum(scaled, w1 ", "  let used = w1\n  let h      = relu(einsum(scaled, used ")
+        assert renamed != text, f"{cases.MLP} has no such line"
+        spec = pathlib.Path(folder) / "alias.mesh"
+        spec.write_text(renamed, encoding="utf-8")
+        plan = compiler.plan(str(spec))
+    page.open([plan])
+    page.press("/", "let used", Keys.ENTER)
+    line = page.run("const {item, plan} = planPage.page; return item && item.kind === 'line' && plan.lines[item.index].text.trim()")
+    page.expect(line == "let used = w1", f"the palette finds {line} by the second name of w1")
+    page.expect(page.is_seen(".line.selected"), "the line that the palette finds is out of sight")
+
+
 def main():
     compiler, page = browser.start()
     with page:
@@ -223,6 +242,7 @@ def main():
         page.press("?")
         page.expect("zoom the timeline" in page.text("[role=dialog]"), "? says nothing")
         page.press(Keys.ESCAPE)
+        check_alias(page, compiler)
         # Keys are text in a field.
         page.run("document.querySelector('#layout input').focus()")
         page.press("t1/")

@@ -149,6 +149,10 @@ def check_links(page, plan):
     page.driver.execute_async_script("setTimeout(arguments[0], 150)")
     link = page.run("return location.hash")
     page.expect(link == "#sel=axis%3Amodel&dev=3&view=ledger&theme=dark", f"the link is {link}")
+    for id_, kind, rows in (("o4", "operation", "operations"), ("t3", "value", "values")):
+        page.open([plan], f"sel={id_}")
+        ids = page.run("const {item, plan} = planPage.page; return item && item.kind === arguments[0] && plan[arguments[1]][item.index].ids", kind, rows)
+        page.expect(ids and id_ in ids, f"a link to {id_} selects {ids}")
     page.open([plan], "sel=c999&dev=77&view=nothing&theme=pink")
     page.expect(page.run("return planPage.page.item") is None, "an unknown id selects something")
     page.run("planPage.page.select({kind: 'line', index: 21}); planPage.page.select({kind: 'line', index: 21})")
