@@ -48,7 +48,8 @@ namespace {
 /// What differs from machine to machine; in flop/us and bytes/us.
 struct Gpu {
   std::string_view name, label;
-  double memory; ///< bytes
+  double memory; ///< bytes that a driver says there are
+  Made memoryMade;
   double multiprocessors;
   double matmul64, matmul32, matmul16;
   bool hasBf16; ///< at the rate of f16
@@ -62,7 +63,8 @@ static Machine makeGpu(const Gpu &gpu) {
   constexpr std::string_view sheet = "NVIDIA's data sheet";
   constexpr std::string_view planning = "NCCL 2.30's planning rate";
   Machine::Constants constants = {
-      {"memory", "bytes", gpu.memory, Made::DataSheet, sheet},
+      {"memory", "bytes", gpu.memory, gpu.memoryMade,
+       gpu.memoryMade == Made::Measured ? "nvidia-smi on such a card" : sheet},
       {"devices of a host", "", 8, Made::DataSheet,
        "a DGX or HGX server of eight"},
       {"matmul f32", "flop/us", gpu.matmul32, Made::DataSheet, sheet},
@@ -94,14 +96,16 @@ static const std::array<Machine, 4> &getGpuMachines() {
   static const std::array<Machine, 4> machines = {
       // A DGX-1 has an adapter of 100 Gb/s for two devices, behind PCIe of its
       // own, of which NCCL plans 12e3 bytes/us.
-      makeGpu({"v100", "V100 SXM2 32 GB", 32e9, 80, 7.8e6, 15.7e6, 125e6, false,
-               0.9e6, 120e3, 6e3, 12e3, false, volta}),
-      makeGpu({"a100", "A100 SXM4 80 GB", 80e9, 108, 19.5e6, 19.5e6, 312e6,
-               true, 2.04e6, 240e3, 25e3, 24e3, false, ampere}),
-      makeGpu({"h100", "H100 SXM5 80 GB", 80e9, 132, 67e6, 67e6, 989e6, true,
-               3.35e6, 370.8e3, 50e3, 48e3, true, hopper}),
-      makeGpu({"h200", "H200 SXM5 141 GB", 141e9, 132, 67e6, 67e6, 989e6, true,
-               4.8e6, 370.8e3, 50e3, 48e3, true, hopper})};
+      makeGpu({"v100", "V100 SXM2 32 GB", 32e9, Made::DataSheet, 80, 7.8e6,
+               15.7e6, 125e6, false, 0.9e6, 120e3, 6e3, 12e3, false, volta}),
+      makeGpu({"a100", "A100 SXM4 80 GB", 80e9, Made::DataSheet, 108, 19.5e6,
+               19.5e6, 312e6, true, 2.04e6, 240e3, 25e3, 24e3, false, ampere}),
+      makeGpu({"h100", "H100 SXM5 80 GB", 81559.0 * 0x1p20, Made::Measured, 132,
+               67e6, 67e6, 989e6, true, 3.35e6, 370.8e3, 50e3, 48e3, true,
+               hopper}),
+      makeGpu({"h200", "H200 SXM5 141 GB", 143771.0 * 0x1p20, Made::Measured,
+               132, 67e6, 67e6, 989e6, true, 4.8e6, 370.8e3, 50e3, 48e3, true,
+               hopper})};
   return machines;
 }
 

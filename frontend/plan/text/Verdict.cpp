@@ -26,11 +26,13 @@ std::string plan::describeFit(const Plan &plan, const GpuUse &gpu,
                            formatBytes(peak - limit));
 }
 
-/// "data sheets and interpolated measurements": how the constants were made.
+/// "data sheets and interpolated measurements": how the constants of times were
+/// made.
 static std::string getBasis(const layout::Machine &machine) {
   std::set<layout::Made> made;
   for (const layout::MachineConstant &constant : machine.getConstants())
-    made.insert(constant.made);
+    if (constant.name != "memory")
+      made.insert(constant.made);
   std::vector<std::string_view> words;
   for (auto [kind, word] :
        {std::pair(layout::Made::Measured, "measurements"),
