@@ -109,7 +109,7 @@ constexpr ForeignName names[] = {
     {function, "sigmoid", "logistic"},
     {function, "softmax_cross_entropy", "cross_entropy"},
     {function, "shard", "", sharding},
-    {function, "softplus", "maximum(x, 0) + log(1 + exp(-abs(x)))"},
+    {function, "softplus", "(x + abs(x)) / 2 + log(1 + exp(-abs(x)))"},
     {function, "split", "reshape"},
     {function, "square", "x ^ 2"},
     {function, "stack", sideBySide, noSides},

@@ -220,17 +220,7 @@ std::optional<ast::ParameterType> Parser::parseShape(std::string_view what) {
     bool hasDims =
         type.isOpen ? accept(TokenKind::Comma) : !is(TokenKind::RightBracket);
     while (hasDims) {
-      if (is(TokenKind::Integer)) {
-        report(Code::ExpectedToken,
-               fmt::format("expected a dimension, found {}", describeToken()))
-            .help(fmt::format("dimensions have names: declare dim rows = {} "
-                              "above, and write {}[rows, ...]",
-                              getText(peek()),
-                              type.element ? type.element->text
-                                           : std::string_view("f32")));
-        return std::nullopt;
-      }
-      std::optional<ast::Name> dim = expectName("a dimension");
+      std::optional<ast::Name> dim = expectDim(type.element);
       if (!dim)
         return std::nullopt;
       type.dims.push_back(*dim);
@@ -296,7 +286,7 @@ std::optional<ast::TypeExpr> Parser::parseType(bool isOfVariable) {
           return std::nullopt;
         continue;
       }
-      std::optional<ast::Name> dim = expectName("a dimension");
+      std::optional<ast::Name> dim = expectDim(type.element);
       if (!dim)
         return std::nullopt;
       type.dims.push_back(

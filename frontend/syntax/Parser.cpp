@@ -89,6 +89,19 @@ std::optional<ast::Name> Parser::expectName(std::string_view what) {
   return std::nullopt;
 }
 
+std::optional<ast::Name>
+Parser::expectDim(const std::optional<ast::Name> &element) {
+  if (!is(TokenKind::Integer))
+    return expectName("a dimension");
+  report(Code::ExpectedToken,
+         fmt::format("expected a dimension, found {}", describeToken()))
+      .help(fmt::format("dimensions have names: declare dim rows = {} above, "
+                        "and write {}[rows, ...]",
+                        getText(peek()),
+                        element ? element->text : std::string_view("f32")));
+  return std::nullopt;
+}
+
 void Parser::expectEnd() {
   if (!is(TokenKind::End))
     report(Code::ExpectedToken, fmt::format("unexpected {}", describeToken()));

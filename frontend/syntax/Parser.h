@@ -52,6 +52,8 @@ private:
   /// Consumes a token of this kind or reports that `what` was expected.
   bool expect(TokenKind kind, std::string_view after);
   std::optional<ast::Name> expectName(std::string_view what);
+  /// A dimension in a type of these elements: people write sizes there.
+  std::optional<ast::Name> expectDim(const std::optional<ast::Name> &element);
   void expectEnd();
   Span getSpan(const Token &token) const;
   std::string_view getText(const Token &token) const;

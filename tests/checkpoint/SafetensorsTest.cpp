@@ -141,12 +141,10 @@ TEST(SafetensorsTest, headers_that_are_no_json) {
   expectDamage(addLength("{} x"), "is no JSON");
   expectDamage(addLength("{\"\xff\": 1}"), "is no JSON");
   expectDamage(addLength("{\"a\": NaN}"), "is no JSON");
-  expectDamage(addLength("{\"a\": 1.5}"), "has the number 1.5");
-  expectDamage(addLength("{\"a\": 1e3}"), "has the number 1e3");
-  expectDamage(addLength("{\"a\": 18446744073709551616}"), "has the number");
-  expectDamage(addLength("{\"a\": 9223372036854775808}"), "63 bits");
-  expectDamage(addLength("{\"a\": null}"), "null");
-  expectDamage(addLength("{\"a\": true}"), "boolean");
+  for (const char *scalar : {"1.5", "1e3", "18446744073709551616",
+                             "9223372036854775808", "null", "true"})
+    expectDamage(addLength(fmt::format("{{\"a\": {}}}", scalar)),
+                 "tensor 'a' is no object");
   std::string deep = "{\"a\": ";
   for (int i = 0; i < 100000; ++i)
     deep += "[";

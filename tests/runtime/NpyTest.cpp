@@ -194,7 +194,7 @@ TEST(NpyTest, the_exact_bytes_of_a_vector) {
 }
 
 TEST(NpyTest, unsupported_types_and_orders) {
-  for (const char *type : {"<f2", ">f4", "<u1", "|O", "<U3", "f4"}) {
+  for (const char *type : {"<f3", "<c8", "|O", "<U3", "f4"}) {
     Result<HostArray> array =
         parse(makeNpy(std::string("{'descr': '") + type +
                           "', 'fortran_order': False, 'shape': (1,), }",
@@ -241,7 +241,6 @@ TEST(NpyTest, damaged_headers) {
            "(1,)}",
            "{'descr': '<f4', 'fortran_order': 0, 'shape': (1,)}",
            "{'descr': '<f4, 'fortran_order': False, 'shape': (1,)}",
-           "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}",
            "{'descr': '<f4', 'fortran_order': False, 'shape': (1,)} x",
            "{'descr': '<f4', 'fortran_order': False, 'shape': "
            "(99999999999999999999,)}",

@@ -121,7 +121,12 @@ TEST(PlanPage, keeps_markup_of_a_spec_as_text) {
   EXPECT_EQ(data[1]["spec"]["files"][0]["text"], spec);
   Json plan = data[0];
   plan.erase("graph");
-  EXPECT_EQ(plan, Json::parse(text));
+  // What of buffers the page does not read it has not.
+  Json expected = Json::parse(text);
+  for (Json &buffer : expected["memory"]["buffers"])
+    for (const char *field : {"name", "tensor", "form", "offset"})
+      buffer.erase(field);
+  EXPECT_EQ(plan, expected);
 }
 
 TEST(PlanPage, says_the_answer_in_front_of_the_script) {
