@@ -84,9 +84,9 @@ static void report(BuilderState &state, const layout::LayoutError &error) {
         .suggestion = error.suggestion;
     return;
   case Kind::UnknownAxis:
-    // Of a rule that is the wrong way round one error is enough.
+    // Of a rule that is the wrong way round the dim's error is enough.
     if (std::ranges::any_of(rule.dims, [&](const std::string &dim) {
-          return state.mesh.findAxis(dim).has_value();
+          return state.mesh.findAxis(dim) && !state.dims.contains(dim);
         }))
       return;
     state

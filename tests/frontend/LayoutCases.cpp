@@ -12,6 +12,11 @@ std::vector<Case> cases::getLayoutCases() {
        "did you mean \"batch\""},
       {Code::RuleUnknownDim, layout("<<data>> -> batch"), "\"data\"",
        "\"data\" is an axis of the mesh"},
+      // A dim may be called like an axis.
+      {Code::UnknownAxis,
+       "mesh data = 2\ndim data = 4\nlayout { data -> <<dta>> }\n"
+       "model m(x: f32[data]) { output y = x }",
+       "\"dta\"", "did you mean \"data\""},
       {Code::RuleUnusedDim, "dim spare = 3\n" + layout("<<spare>> -> data"),
        "matches nothing", ""},
       {Code::DuplicateRule, layout("batch -> data <<batch>> -> model"),
