@@ -177,9 +177,7 @@ static bool influences(const GradientSource &parameter, ProgramOp program,
                        StringRef output) {
   SetVector<Operation *> reached;
   auto addUsers = [&](Value value) {
-    for (Operation *user : value.getUsers())
-      // What is in a loop reads what its operands are.
-      reached.insert(user);
+    reached.insert(value.getUsers().begin(), value.getUsers().end());
   };
   llvm::for_each(parameter.reads, addUsers);
   for (size_t next = 0; next < reached.size(); ++next) {
@@ -245,8 +243,7 @@ static LogicalResult appendUpdates(ProgramOp program, TrainingOp training,
         emitRemark(parameter.loc) << "parameter \"" << parameter.name
                                   << "\" is frozen: \"" << group.minimize
                                   << "\" depends on it, but no gradient comes "
-                                     "from there, so it stays "
-                                     "as it starts";
+                                     "from there, so it stays as it starts";
       else
         emitWarning(parameter.loc)
             << "parameter \"" << parameter.name << "\" does not influence \""

@@ -3,6 +3,7 @@
 
 #include "passes/Simplifications.h"
 
+#include "dialect/Locations.h"
 #include "dialect/ND.h"
 
 #include <limits>
@@ -11,7 +12,8 @@ using namespace mlir;
 using namespace meshc;
 using namespace meshc::nd;
 
-/// Whether an attribute has room for its numbers.
+/// Whether an attribute has room for its numbers, which further forms may then
+/// multiply in 64 bits.
 static bool fits(const layout::Access &form) {
   constexpr int64_t limit = std::numeric_limits<int32_t>::max();
   auto isBelow = [](int64_t number) { return std::abs(number) < limit; };
@@ -52,14 +54,20 @@ static std::optional<DimAccess> compose(ViewOp inner, ViewOp outer,
                                        readForm.getOffset(),
                                        readForm.getDivisor());
     const auto composed = form.compose(int32_t(number), renumbered);
-    if (!composed)
+    if (!composed || !fits(*composed))
       return std::nullopt;
     form = *composed;
   }
-  return fits(form) ? std::optional(DimAccess(form, names)) : std::nullopt;
+  return DimAccess(form, names);
 }
 
 namespace {
+
+/// Whether a value has a name by which plans and rules of the layout know it.
+bool isNamed(Operation *op) {
+  const OriginAttr origin = getOrigin(op->getLoc());
+  return origin && origin.hasName() && origin.isItself();
+}
 
 /// view(view(x)) -> view(x), where all that the outer one reads is there.
 struct ViewOfView : OpRewritePattern<ViewOp> {
@@ -68,7 +76,7 @@ struct ViewOfView : OpRewritePattern<ViewOp> {
   LogicalResult matchAndRewrite(ViewOp op,
                                 PatternRewriter &rewriter) const override {
     auto inner = op.getInput().getDefiningOp<ViewOp>();
-    if (!inner || !inner->hasOneUse() || op.mayReadOutside())
+    if (!inner || !inner->hasOneUse() || isNamed(inner) || op.mayReadOutside())
       return rewriter.notifyMatchFailure(op, "it is no view of a view alone");
     SmallVector<Attribute> accesses;
     llvm::SmallDenseSet<StringAttr> read;

@@ -178,7 +178,8 @@ def BuildStep : Pass<"nd-build-step", "::mlir::ModuleOp"> {
     parameter the value that the step has read.
 
     A parameter that does not influence the minimized output gets a warning and
-    no update, one that does without a gradient, behind stop_gradient, a remark. The optimizer's state of it (#nd.origin) goes; whoever reads its
+    no update; one that does so without a gradient, behind stop_gradient, gets a
+    remark. The optimizer's state of it (#nd.origin) goes; whoever reads its
     gradient otherwise reads zeros.
 
     Needs:  @forward and, with a recipe, @update; the minimized output is a float

@@ -448,3 +448,15 @@ nd.program @two_views {
   %5 = nd.view %4 ["p" = 3 "q"] : (!nd.tensor<["p"=12], f32>) -> !nd.tensor<["q"=4], f32>
   nd.output "u", %5 : !nd.tensor<["q"=4], f32>
 }
+
+// -----
+
+// What has a name stays: plans show it, and rules may be for it.
+// CHECK-LABEL: nd.program @a_named_view
+// CHECK-COUNT-2: nd.view
+nd.program @a_named_view {
+  %x = nd.input "x" : !nd.tensor<["b"=2, "n"=6], f32>
+  %0 = nd.view %x ["b" = 1] : (!nd.tensor<["b"=2, "n"=6], f32>) -> !nd.tensor<["n"=6], f32> loc(fused<#nd.origin<"v">>[unknown])
+  %1 = nd.view %0 ["n" = "k" + 1] : (!nd.tensor<["n"=6], f32>) -> !nd.tensor<["k"=3], f32>
+  nd.output "y", %1 : !nd.tensor<["k"=3], f32>
+}
