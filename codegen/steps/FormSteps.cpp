@@ -244,6 +244,13 @@ void BlockWriter::addKernel(const FusionGraph::Node &node) {
     results[output] = result;
 }
 
+/// What a plan tells of a product's result it tells of the step's.
+static void keepRemark(Operation *product, Operation *step) {
+  const StringRef name = nd::NDDialect::getRemarkAttrName();
+  if (Attribute remark = product->getAttr(name))
+    step->setAttr(name, remark);
+}
+
 void BlockWriter::addMatmul(const MatmulNode &node) {
   auto contraction = cast<linalg::GenericOp>(node.ops.front());
   const Value result = node.results.front();
@@ -260,9 +267,7 @@ void BlockWriter::addMatmul(const MatmulNode &node) {
       node.bias ? get(node.bias) : Value(),
       node.isGradient ? get(node.aux) : Value(), contraction.getIndexingMaps(),
       node.activation, node.columnSumOf, getLoc(aux), getLoc(node.columnSum));
-  if (Attribute remark =
-          contraction->getAttr(nd::NDDialect::getRemarkAttrName()))
-    matmul->setAttr(nd::NDDialect::getRemarkAttrName(), remark);
+  keepRemark(contraction, matmul);
   results[result] = matmul.getResult();
   if (aux)
     results[aux] = matmul.getAux();
@@ -277,6 +282,7 @@ void BlockWriter::addConv(const FusionGraph::Node &node,
   auto conv = steps::ConvOp::create(builder, result.getLoc(), result.getType(),
                                     match.result, get(lhs), get(rhs),
                                     builder.getAffineMapArrayAttr(match.maps));
+  keepRemark(result.getDefiningOp(), conv);
   results[result] = conv.getResult();
 }
 

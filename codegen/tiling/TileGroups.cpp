@@ -110,6 +110,7 @@ private:
   bool isReadOutside(Value value, const TileGroup &group) const;
   bool setOutputs(TileGroup &group) const;
   bool isComplete(const TileGroup &group) const;
+  void note(const TileGroup &group, nd::RemarkKind reason);
   void erase(llvm::function_ref<bool(TileGroup &)> isGone,
              nd::RemarkKind reason);
 
@@ -295,6 +296,8 @@ void GroupFinder::formGroups() {
   for (TileGroup &group : found)
     if (addOps(group))
       groups.push_back(std::move(group));
+    else
+      note(group, nd::RemarkKind::ReadWhole);
 }
 
 /// Whether something reads a result of `group` that does not belong to it.
@@ -361,15 +364,20 @@ bool GroupFinder::isComplete(const TileGroup &group) const {
   });
 }
 
+/// Notes why a group is none.
+void GroupFinder::note(const TileGroup &group, nd::RemarkKind reason) {
+  for (Operation *op : group.ops)
+    if (!group.again.contains(op))
+      reasons.try_emplace(op, reason);
+}
+
 /// Erases groups, and notes why.
 void GroupFinder::erase(llvm::function_ref<bool(TileGroup &)> isGone,
                         nd::RemarkKind reason) {
   llvm::erase_if(groups, [&](TileGroup &group) {
     if (!isGone(group))
       return false;
-    for (Operation *op : group.ops)
-      if (!group.again.contains(op))
-        reasons.try_emplace(op, reason);
+    note(group, reason);
     return true;
   });
 }
@@ -378,17 +386,12 @@ void GroupFinder::erase(llvm::function_ref<bool(TileGroup &)> isGone,
 std::vector<UntiledOp> GroupFinder::getUntiled() const {
   std::vector<UntiledOp> untiled;
   for (Operation &op : block) {
-    if (!growsLarge(&op) || llvm::any_of(groups, [&](const TileGroup &group) {
-          return group.contains(&op) && !group.again.contains(&op);
-        }))
+    // What is of a group has no reason.
+    const auto known = reasons.find(&op);
+    if (known == reasons.end() || !growsLarge(&op) ||
+        llvm::any_of(op.getUsers(), llvm::IsaPred<nd::BorderOpInterface>))
       continue;
-    const bool isOutput = llvm::any_of(op.getUsers(), [](Operation *user) {
-      return isa<nd::BorderOpInterface>(user);
-    });
-    auto known = reasons.find(&op);
-    if (!isOutput)
-      untiled.push_back({&op, known == reasons.end() ? nd::RemarkKind::ReadWhole
-                                                     : known->second});
+    untiled.push_back({&op, known->second});
   }
   return untiled;
 }

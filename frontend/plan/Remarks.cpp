@@ -105,6 +105,21 @@ static std::string describe(const Plan &plan, const PlannedCommand &planned) {
   return text;
 }
 
+/// What is sent by command `index`, a collective, and for what.
+static Remark makeSent(Remark::Kind kind, const Plan &plan, size_t index) {
+  const PlannedCommand &planned = plan.commands[index];
+  Remark remark{kind};
+  remark.bytes = planned.collective->payload_bytes;
+  remark.command = int(index);
+  remark.tensor = planned.tensor;
+  remark.axes = getAxes(planned.collective->axes);
+  remark.text = describe(plan, planned);
+  const auto &causes = planned.collective->causes;
+  if (!causes.empty() && !causes.front()->spans.empty())
+    remark.span = &causes.front()->spans.front();
+  return remark;
+}
+
 std::vector<Remark> plan::findReshardings(const Plan &plan,
                                           const EqualScopes &scopes,
                                           int64_t bytes) {
@@ -114,19 +129,11 @@ std::vector<Remark> plan::findReshardings(const Plan &plan,
     if (!planned.collective || planned.collective->payload_bytes <= bytes ||
         !isResharding(*planned.collective))
       continue;
-    Remark remark{Remark::Kind::Resharding};
-    remark.bytes = planned.collective->payload_bytes;
-    remark.command = int(index);
-    remark.tensor = planned.tensor;
-    remark.axes = getAxes(planned.collective->axes);
-    remark.text = describe(plan, planned);
+    Remark remark = makeSent(Remark::Kind::Resharding, plan, index);
     remark.advice =
         "where this is meant, name the value by let and have a rule of the "
         "layout for it, \"name\": dim -> (), or choose a layout that needs "
         "none";
-    const auto &causes = planned.collective->causes;
-    if (!causes.empty() && !causes.front()->spans.empty())
-      remark.span = &causes.front()->spans.front();
     list.add(scopes.commandFolds[index], 0, std::move(remark));
   }
   return list.take();
@@ -147,15 +154,8 @@ static void addGathers(const Plan &plan, const EqualScopes &scopes,
           return cause->kind == exec::CauseKind::window;
         }))
       continue;
-    Remark remark{Remark::Kind::Gather};
-    remark.bytes = planned.collective->payload_bytes;
-    remark.command = int(index);
-    remark.tensor = planned.tensor;
-    remark.axes = getAxes(planned.collective->axes);
-    remark.text = describe(plan, planned) +
-                  ": each device gets all of it, of which it reads a part";
-    if (!causes.front()->spans.empty())
-      remark.span = &causes.front()->spans.front();
+    Remark remark = makeSent(Remark::Kind::Gather, plan, index);
+    remark.text += ": each device gets all of it, of which it reads a part";
     list.add(scopes.commandFolds[index], 0, std::move(remark));
   }
   for (Remark &remark : list.take())

@@ -57,6 +57,13 @@ TEST(Machine, EveryConstantSaysHowItWasMade) {
   EXPECT_EQ(h100().getMemoryBytes(), int64_t(81559) << 20);
 }
 
+TEST(Machine, FlopsInTheTimeOfAByte) {
+  EXPECT_DOUBLE_EQ(getCpuMachine().getFlopsPerByte(), 9e4 / 12.5e3);
+  EXPECT_DOUBLE_EQ(h100().getFlopsPerByte(), 67e6 / 3.35e6);
+  // Memory that is faster leaves less time.
+  EXPECT_LT(findMachine("h200")->getFlopsPerByte(), h100().getFlopsPerByte());
+}
+
 TEST(Machine, MoreBytesTakeLonger) {
   forAll([](const Machine &machine, CollectiveKind kind, GroupReach reach) {
     double last = 0;
