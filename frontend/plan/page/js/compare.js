@@ -140,17 +140,7 @@ function comparedTotals(plans) {
 
 /** A table of which the first rows are shown. */
 function longTable(name, head, rows, rowOf) {
-  const body = html('tbody', {}, rows.slice(0, COMPARED).map(rowOf));
-  const more = rows.length > COMPARED ? html(
-                                            'button.link.more', {
-                                              type: 'button',
-                                              onclick: () => {
-                                                body.append(...rows.slice(COMPARED).map(rowOf));
-                                                more.remove();
-                                              },
-                                            },
-                                            `${rows.length - COMPARED} more`) :
-                                        null;
+  const {body, more} = firstRows(rows, COMPARED, rowOf);
   return html(
       'div', {},
       html(

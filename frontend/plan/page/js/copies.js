@@ -95,18 +95,7 @@ function copiedTable(page) {
     marks.add('value', value.index, element);
     return pickable(element, value.index, () => page.select({kind: 'value', index: value.index}));
   };
-  const body = html('tbody', {}, rows.slice(0, COPIED_ROWS).map(rowOf));
-  const more = rows.length > COPIED_ROWS ? html(
-                                               'button.link.more', {
-                                                 type: 'button',
-                                                 onclick: () => {
-                                                   put(body, rows.slice(COPIED_ROWS).map(rowOf));
-                                                   more.remove();
-                                                   page.paint();
-                                                 },
-                                               },
-                                               `${formatInteger(rows.length - COPIED_ROWS)} more`) :
-                                           null;
+  const {body, more} = firstRows(rows, COPIED_ROWS, rowOf, () => page.paint());
   return html(
       'div', {}, heading,
       html(

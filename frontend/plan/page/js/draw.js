@@ -127,6 +127,24 @@ function choice(labels, chosen, act, none = false) {
   };
 }
 
+/**
+ * The body of a table with the first rows of a list, and a button that adds the others, or null.
+ * @param {(row: any) => Element} rowOf
+ * @param {() => void} shown is called when they are there
+ */
+function firstRows(rows, count, rowOf, shown = () => {}) {
+  const body = html('tbody', {}, rows.slice(0, count).map(rowOf));
+  if (rows.length <= count) return {body, more: null};
+  const onclick = () => {
+    put(body, rows.slice(count).map(rowOf));
+    more.remove();
+    shown();
+  };
+  const more = html(
+      'button.link.more', {type: 'button', onclick}, `${formatInteger(rows.length - count)} more`);
+  return {body, more};
+}
+
 /** A bar as long as `share` of `length` pixels. */
 function bar(share, length, properties = {}, ...classes) {
   return html(

@@ -121,18 +121,7 @@ function roofTable(page) {
     marks.add('operation', row.index, element);
     return pickable(element, row.index, () => page.select({kind: 'operation', index: row.index}));
   };
-  const body = html('tbody', {}, rows.slice(0, ROOF_ROWS).map(rowOf));
-  const more = rows.length > ROOF_ROWS ? html(
-                                             'button.link.more', {
-                                               type: 'button',
-                                               onclick: () => {
-                                                 put(body, rows.slice(ROOF_ROWS).map(rowOf));
-                                                 more.remove();
-                                                 page.paint();
-                                               },
-                                             },
-                                             `${formatInteger(rows.length - ROOF_ROWS)} more`) :
-                                         null;
+  const {body, more} = firstRows(rows, ROOF_ROWS, rowOf, () => page.paint());
   return html(
       'div', {}, html('h3.part', {}, 'What bounds each operation'),
       html(
