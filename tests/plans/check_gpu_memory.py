@@ -55,14 +55,26 @@ class Runs:
                               check=False, env=environment)
 
     def find_nccl_need(self, program, log, peak, devices):
-        """What the communicators of the first process need, 10 MiB each with one channel;
-        None where the message does not say so. Others have no more."""
-        if devices == 1:
-            return 0
-        done = self.bench(program, log, peak - 1, devices)
-        found = re.search(r"NCCL at least (\d+)\.00 MiB more; there are .*\n.*; NCCL has (\d+) "
-                          r"communicators? with 1 channels of 10\.00 MiB", done.stderr)
-        return int(found[1]) << 20 if found and int(found[1]) == 10 * int(found[2]) else None
+        """What the communicators of the process that has most of them need, 10 MiB each with one
+        channel; None where a message does not say so. The process that ends first is told,
+        which is any of them: one with more shows when there is enough for the one before."""
+        need = 0
+        while devices > 1:
+            done = self.bench(program, log, peak - 1 if need == 0 else self.get_enough(peak, need),
+                              devices, MESHC_EMULATION_FAIL="cuMemsetD8Async:1:999")
+            if need > 0 and "MR0303" not in done.stderr:
+                break
+            found = re.search(r"NCCL at least (\d+)\.00 MiB more; there are .*\n.*; NCCL has (\d+) "
+                              r"communicators? with 1 channels of 10\.00 MiB", done.stderr)
+            if not found or int(found[1]) != 10 * int(found[2]) or int(found[1]) << 20 <= need:
+                return None
+            need = int(found[1]) << 20
+        return need
+
+    @staticmethod
+    def get_enough(peak, nccl):
+        """The smallest memory of a GPU on which a process of that peak runs."""
+        return -(-peak // ALIGNMENT) * ALIGNMENT + nccl
 
     def check(self, name, arguments, is_run):
         """What is wrong with a case."""
@@ -74,11 +86,11 @@ class Runs:
         program, log = (f"{self.meshc.folder.name}/{name}{end}" for end in ("", ".log"))
         self.meshc.run("compile", *arguments, "--target", "cuda", "--gpu", "host", "-o", program)
 
-        nccl = self.find_nccl_need(program, log, peak, devices)
+        nccl = self.find_nccl_need(program, f"{log}.need", peak, devices)
         if nccl is None:
             yield "it is not said what NCCL needs"
             return
-        enough = -(-peak // ALIGNMENT) * ALIGNMENT + nccl
+        enough = self.get_enough(peak, nccl)
         fault = {} if is_run else {"MESHC_EMULATION_FAIL": "cuMemsetD8Async:1:999"}
         done = self.bench(program, log, enough, devices, **fault)
         if done.returncode != 0 if is_run else "cuMemsetD8Async failed" not in done.stderr:
