@@ -32,73 +32,10 @@ using namespace meshc::nd;
 
 namespace {
 
-/// How much worse than one plain call a choice is. The figures only rank
-/// choices: a contracted class in several pieces means one call per position of
-/// the outer piece; rows or columns in several pieces mean smaller products; a
-/// wrong innermost dimension makes the library reorder; a copy reads and writes
-/// the value once more.
-constexpr int splitContractedCost = 40;
-constexpr int splitFreeCost = 6;
-constexpr int innermostCost = 30;
-constexpr int copyCost = 10;
-
-enum class DimClass : uint8_t { Batch, M, N, K };
-
-/// Class of `dim` in a contraction of `lhs` and `rhs` to `result`.
-DimClass getClass(StringRef dim, NamedTensorType lhs, NamedTensorType rhs,
-                  NamedTensorType result) {
-  if (!result.hasDim(dim))
-    return DimClass::K;
-  if (lhs.hasDim(dim) && rhs.hasDim(dim))
-    return DimClass::Batch;
-  return lhs.hasDim(dim) ? DimClass::M : DimClass::N;
-}
-
-/// In how many pieces the dimensions for which `isMember` holds lie, when `b`
-/// gives the order they have in the other tensor: a piece is a run that is
-/// adjacent and in the same order in both.
-int countPieces(ArrayRef<DimAttr> a, ArrayRef<DimAttr> b,
-                llvm::function_ref<bool(DimAttr)> isMember) {
-  int pieces = 0;
-  std::optional<size_t> previousA, previousB;
-  for (auto [position, dim] : llvm::enumerate(a)) {
-    if (!isMember(dim) || dim.getSize() == 1)
-      continue;
-    size_t other = llvm::find(b, dim) - b.begin();
-    if (!previousA || position != *previousA + 1 || other != *previousB + 1)
-      ++pieces;
-    previousA = position;
-    previousB = other;
-  }
-  return pieces;
-}
-
-/// Whether `order` and an operand end in different dimensions for which
-/// `isMember` holds: one is the library's, in which it can be contiguous alone.
-bool endsInAnother(ArrayRef<DimAttr> order, ArrayRef<DimAttr> operand,
-                   llvm::function_ref<bool(DimAttr)> isMember) {
-  auto isLoop = [](DimAttr dim) { return dim.getSize() > 1; };
-  auto last = llvm::find_if(llvm::reverse(order), isLoop);
-  auto other = llvm::find_if(llvm::reverse(operand), isLoop);
-  return last != order.rend() && other != operand.rend() && *last != *other &&
-         isMember(*last) && isMember(*other);
-}
-
-/// Names that a value's dimensions have further on.
-using Names = llvm::SmallDenseMap<StringAttr, StringAttr>;
-
-/// A contraction that reads a value, perhaps through operations that keep its
-/// order, and the names the value's dimensions have there.
-struct Reader {
-  EinsumOp einsum;
-  unsigned operand;
-  Names names; // the value's to the reader's
-};
-
 /// What reads a value: contractions, borders by the types that they ask for,
 /// and whether there is anything else.
 struct Readers {
-  SmallVector<Reader> einsums;
+  SmallVector<StorageReader> einsums;
   SmallVector<NamedTensorType> borders;
   bool hasOthers = false;
 };
@@ -106,7 +43,7 @@ struct Readers {
 class Chooser {
 public:
   explicit Chooser(ProgramOp program, const PinnedOrders &pinned)
-      : program(program), pinned(pinned) {}
+      : program(program), price(nd::getMachine(program)), pinned(pinned) {}
 
   void run() {
     // What the outside sees stays as written, by copies in front of it.
@@ -134,9 +71,9 @@ public:
     cost.hasOthers = readers.hasOthers || !readers.borders.empty();
     auto einsum = value.getDefiningOp<EinsumOp>();
     if (einsum && einsum.getInputs().size() == 2)
-      cost.ofWriter = getCost(einsum, order, {}, {});
-    for (const Reader &reader : readers.einsums)
-      cost.ofReaders += getReaderCost(reader, order);
+      cost.ofWriterPs = price.getWriterPs(einsum, order);
+    for (const StorageReader &reader : readers.einsums)
+      cost.ofReadersPs += price.getReaderPs(reader, order);
     return cost;
   }
 
@@ -267,7 +204,7 @@ private:
   /// how a value's dimensions are called there.
   using Key = std::vector<const void *>;
 
-  static Key getKey(EinsumOp einsum, ArrayRef<Reader> readers,
+  static Key getKey(EinsumOp einsum, ArrayRef<StorageReader> readers,
                     ArrayRef<NamedTensorType> borders) {
     Key key;
     auto add = [&](auto attribute) {
@@ -276,9 +213,9 @@ private:
     for (Value input : einsum.getInputs())
       add(input.getType());
     add(einsum.getType());
-    for (Reader reader : readers) {
-      add(reader.einsum.getInputs()[1 - reader.operand].getType());
-      add(reader.einsum.getType());
+    for (const StorageReader &reader : readers) {
+      add(reader.getOther());
+      add(reader.getResult());
       // Nothing where the name stays: then the list has one length everywhere.
       for (DimAttr dim : einsum.getType().getDims())
         add(reader.names.lookup(dim.getName()));
@@ -303,14 +240,15 @@ private:
 
     Order &best = known->second;
     // The order as written wins when nothing is better.
-    std::pair<int, int> bestCost(getCost(einsum, order, readers, borders), -1);
+    std::pair<int64_t, int> bestCost(getCost(einsum, order, readers, borders),
+                                     -1);
     auto byName = [](DimAttr x, DimAttr y) {
       return x.getName().getValue() < y.getName().getValue();
     };
     llvm::sort(order, byName);
     do {
-      std::pair<int, int> cost(getCost(einsum, order, readers, borders),
-                               countTransposes(einsum, order, readers));
+      std::pair<int64_t, int> cost(getCost(einsum, order, readers, borders),
+                                   countTransposes(einsum, order, readers));
       if (cost < bestCost) {
         bestCost = cost;
         best = order;
@@ -337,13 +275,13 @@ private:
         readers.hasOthers)
       return best;
     auto getViewCost = [&](ArrayRef<DimAttr> order) {
-      int cost = 0;
-      for (const Reader &reader : readers.einsums)
-        cost += getReaderCost(reader, order);
+      int64_t cost = 0;
+      for (const StorageReader &reader : readers.einsums)
+        cost += price.getReaderPs(reader, order);
       return std::pair(cost, endsAsViewed(view, order) ? 0 : 1);
     };
-    std::pair<int, int> bestCost = getViewCost(best);
-    for (const Reader &reader : readers.einsums)
+    std::pair<int64_t, int> bestCost = getViewCost(best);
+    for (const StorageReader &reader : readers.einsums)
       for (bool endsContracted : {true, false}) {
         Order order = getOrderFor(reader, best, endsContracted);
         if (const auto cost = getViewCost(order); cost < bestCost) {
@@ -367,12 +305,11 @@ private:
   /// The dimensions `dims` of a value in the order that `reader` likes: what is
   /// in all tensors, then rows, then what is summed, or these two the other way
   /// round; the first and the last as the other operand has them.
-  static Order getOrderFor(Reader reader, ArrayRef<DimAttr> dims,
+  static Order getOrderFor(const StorageReader &reader, ArrayRef<DimAttr> dims,
                            bool endsContracted) {
-    auto other = cast<NamedTensorType>(
-        reader.einsum.getInputs()[1 - reader.operand].getType());
-    const NamedTensorType result = reader.einsum.getType();
-    const Order seen = renameDims(reader, dims);
+    const NamedTensorType other = reader.getOther();
+    const NamedTensorType result = reader.getResult();
+    const Order seen = reader.rename(dims);
     // By class, place in the other operand, and place in this one.
     std::vector<std::tuple<int, int64_t, size_t>> keys;
     for (auto [number, dim] : llvm::enumerate(seen)) {
@@ -394,12 +331,12 @@ private:
   Readers collectReaders(Value value) {
     struct Frame {
       Value value;
-      Names names;
+      DimNames names;
       Value::use_iterator next;
     };
     Readers readers;
     SmallVector<Frame> open;
-    open.push_back({value, Names(), value.use_begin()});
+    open.push_back({value, DimNames(), value.use_begin()});
     size_t visits = 0;
     for (; !open.empty() && visits < maxVisits; ++visits) {
       Frame &frame = open.back();
@@ -429,7 +366,7 @@ private:
         continue;
       }
       Value followed = user->getResult(0);
-      Names following = frame.names;
+      DimNames following = frame.names;
       for (DimAttr dim : type.getDims())
         if (StringAttr name = getResultName(use, dim); name != dim.getName())
           following[dim.getName()] = name;
@@ -439,47 +376,16 @@ private:
     return readers;
   }
 
-  static int getCost(EinsumOp einsum, ArrayRef<DimAttr> order,
-                     ArrayRef<Reader> readers,
-                     ArrayRef<NamedTensorType> borders) {
-    auto lhs = cast<NamedTensorType>(einsum.getInputs()[0].getType());
-    auto rhs = cast<NamedTensorType>(einsum.getInputs()[1].getType());
-    NamedTensorType result = einsum.getType();
-    auto isOf = [&](DimClass wanted) {
-      return [&, wanted](DimAttr dim) {
-        return getClass(dim.getName(), lhs, rhs, result) == wanted;
-      };
-    };
-    int cost = 0;
-    if (!order.empty() && isOf(DimClass::Batch)(order.back()))
-      cost += innermostCost;
-    if (endsInAnother(order, lhs.getDims(), isOf(DimClass::M)) ||
-        endsInAnother(order, rhs.getDims(), isOf(DimClass::N)))
-      cost += innermostCost;
-    cost +=
-        splitFreeCost *
-        std::max(0, countPieces(order, lhs.getDims(), isOf(DimClass::M)) - 1);
-    cost +=
-        splitFreeCost *
-        std::max(0, countPieces(order, rhs.getDims(), isOf(DimClass::N)) - 1);
-    for (const Reader &reader : readers)
-      cost += getReaderCost(reader, order);
+  int64_t getCost(EinsumOp einsum, ArrayRef<DimAttr> order,
+                  ArrayRef<StorageReader> readers,
+                  ArrayRef<NamedTensorType> borders) const {
+    int64_t cost = price.getWriterPs(einsum, order);
+    for (const StorageReader &reader : readers)
+      cost += price.getReaderPs(reader, order);
     for (NamedTensorType border : borders)
       if (border.getDims() != order)
-        cost += copyCost;
+        cost += price.getCopyPs(border);
     return cost;
-  }
-
-  /// `order` by the names that its dimensions have in `reader`.
-  static Order renameDims(const Reader &reader, ArrayRef<DimAttr> order) {
-    Order seen;
-    for (DimAttr dim : order) {
-      auto renamed = reader.names.find(dim.getName());
-      seen.push_back(renamed == reader.names.end()
-                         ? dim
-                         : DimAttr::get(renamed->second, dim.getSize()));
-    }
-    return seen;
   }
 
   /// Decides between orders of equal cost, none of which was written: matrices
@@ -488,49 +394,25 @@ private:
   /// contracted dimensions and the other is not: both are then transposed, or
   /// neither is, which is the rarer case.
   static int countTransposes(EinsumOp einsum, ArrayRef<DimAttr> order,
-                             ArrayRef<Reader> readers) {
+                             ArrayRef<StorageReader> readers) {
     if (order.empty())
       return 0;
     auto type = [](Value value) {
       return cast<NamedTensorType>(value.getType());
     };
-    int count =
-        getClass(order.back().getName(), type(einsum.getInputs()[0]),
-                 type(einsum.getInputs()[1]), einsum.getType()) == DimClass::M;
-    for (Reader reader : readers) {
-      NamedTensorType result = reader.einsum.getType();
-      NamedTensorType other =
-          type(reader.einsum.getInputs()[1 - reader.operand]);
+    const StringAttr last = order.back().getName();
+    int count = type(einsum.getInputs()[0]).hasDim(last) &&
+                !type(einsum.getInputs()[1]).hasDim(last);
+    for (const StorageReader &reader : readers) {
+      NamedTensorType result = reader.getResult();
+      NamedTensorType other = reader.getOther();
       auto endsContracted = [&](ArrayRef<DimAttr> dims) {
         return !dims.empty() && !result.hasDim(dims.back().getName());
       };
-      count += endsContracted(renameDims(reader, order)) !=
+      count += endsContracted(reader.rename(order)) !=
                endsContracted(other.getDims());
     }
     return count;
-  }
-
-  static int getReaderCost(Reader reader, ArrayRef<DimAttr> order) {
-    const Order seen = renameDims(reader, order);
-    auto other = cast<NamedTensorType>(
-        reader.einsum.getInputs()[1 - reader.operand].getType());
-    NamedTensorType result = reader.einsum.getType();
-    auto isContracted = [&](DimAttr dim) {
-      return !result.hasDim(dim.getName());
-    };
-    auto isFree = [&](DimAttr dim) {
-      return !isContracted(dim) && !other.hasDim(dim.getName());
-    };
-    int cost =
-        splitContractedCost *
-        std::max(0, countPieces(seen, other.getDims(), isContracted) - 1);
-    // The reader's own result is chosen later: only adjacency counts.
-    Order free;
-    llvm::copy_if(seen, std::back_inserter(free), isFree);
-    cost += splitFreeCost * std::max(0, countPieces(seen, free, isFree) - 1);
-    bool isInnermost =
-        !seen.empty() && (isContracted(seen.back()) || isFree(seen.back()));
-    return cost + (isInnermost ? 0 : innermostCost);
   }
 
   /// Gives the border its value in the order it was written in.
@@ -556,6 +438,7 @@ private:
   static constexpr size_t maxVisits = 10'000;
 
   ProgramOp program;
+  StoragePrice price;
   const PinnedOrders &pinned;
   llvm::MapVector<Operation *, NamedTensorType> required;
   llvm::DenseSet<Value> free; ///< see isFree

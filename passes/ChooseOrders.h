@@ -1,14 +1,12 @@
 #ifndef MESHC_PASSES_CHOOSEORDERS_H
 #define MESHC_PASSES_CHOOSEORDERS_H
 
-#include "dialect/ND.h"
+#include "passes/StoragePrice.h"
 
 #include "llvm/ADT/DenseMap.h"
 
 namespace meshc {
 
-/// The dimensions of a value as they are stored, the outermost first.
-using Order = llvm::SmallVector<nd::DimAttr>;
 /// The orders that values have, whatever their readers like.
 using PinnedOrders = llvm::DenseMap<mlir::Value, Order>;
 
@@ -18,11 +16,11 @@ void chooseOrders(nd::ProgramOp program,
                   const PinnedOrders &pinned = PinnedOrders());
 
 /// What an order costs the contraction that makes a value, and those who read
-/// it; in figures that only rank orders.
+/// it (StoragePrice).
 struct StorageCost {
-  int ofWriter = 0;
-  int ofReaders = 0;      ///< contractions, which take it as it is stored
-  bool hasOthers = false; ///< whether others read it
+  int64_t ofWriterPs = 0;
+  int64_t ofReadersPs = 0; ///< contractions, which take it as it is stored
+  bool hasOthers = false;  ///< whether others read it
 };
 StorageCost getStorageCost(mlir::Value value,
                            llvm::ArrayRef<nd::DimAttr> order);

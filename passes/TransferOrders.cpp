@@ -235,8 +235,8 @@ void Orderer::order(const ValueTransfer &transfer) {
   bool isReadSlower = false, isCopied = false;
   for (const Order &order : getCandidates(transfer)) {
     const StorageCost storage = getStorage(order);
-    const bool isSlower = storage.ofReaders > asStored.ofReaders;
-    const bool copies = !isWritten || storage.ofWriter > asStored.ofWriter;
+    const bool isSlower = storage.ofReadersPs > asStored.ofReadersPs;
+    const bool copies = !isWritten || storage.ofWriterPs > asStored.ofWriterPs;
     const double us = getSendUs(transfer, order) + (copies ? copyUs : 0) +
                       (isSlower || storage.hasOthers ? readUs : 0);
     if (us >= leastUs)

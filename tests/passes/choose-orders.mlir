@@ -34,14 +34,32 @@ nd.program @attention {
 
 // -----
 
-// An output keeps the order it was written in, through a copy if need be.
+// An output keeps the order it was written in, through a copy where a contraction
+// reads it: for it too b may not be innermost.
 // CHECK-LABEL: nd.program @output_keeps_its_order
 nd.program @output_keeps_its_order {
   %a = nd.input "a" : !nd.tensor<["b"=2, "m"=3, "k"=5], f32>
   %c = nd.input "c" : !nd.tensor<["b"=2, "k"=5, "n"=7], f32>
+  %d = nd.input "d" : !nd.tensor<["b"=2, "n"=7, "j"=11], f32>
   // CHECK: %[[PRODUCT:.*]] = nd.einsum {{.*}} -> !b_by_m_by_n
+  // CHECK: nd.einsum %[[PRODUCT]]
   // CHECK: %[[WRITTEN:.*]] = nd.reduce sum %[[PRODUCT]] : {{.*}} -> !m_by_n_by_b
   // CHECK: nd.output "y", %[[WRITTEN]] : !m_by_n_by_b
+  %y = nd.einsum %a, %c : (!nd.tensor<["b"=2, "m"=3, "k"=5], f32>, !nd.tensor<["b"=2, "k"=5, "n"=7], f32>) -> !nd.tensor<["m"=3, "n"=7, "b"=2], f32>
+  %z = nd.einsum %y, %d : (!nd.tensor<["m"=3, "n"=7, "b"=2], f32>, !nd.tensor<["b"=2, "n"=7, "j"=11], f32>) -> !nd.tensor<["b"=2, "m"=3, "j"=11], f32>
+  nd.output "y", %y : !nd.tensor<["m"=3, "n"=7, "b"=2], f32>
+  nd.output "z", %z : !nd.tensor<["b"=2, "m"=3, "j"=11], f32>
+}
+
+// -----
+
+// With nothing else to read it the library's own copy is as good, which is told.
+// CHECK-LABEL: nd.program @output_alone
+nd.program @output_alone {
+  %a = nd.input "a" : !nd.tensor<["b"=2, "m"=3, "k"=5], f32>
+  %c = nd.input "c" : !nd.tensor<["b"=2, "k"=5, "n"=7], f32>
+  // CHECK: %[[PRODUCT:.*]] = nd.einsum {{.*}} -> !m_by_n_by_b
+  // CHECK: nd.output "y", %[[PRODUCT]] : !m_by_n_by_b
   %y = nd.einsum %a, %c : (!nd.tensor<["b"=2, "m"=3, "k"=5], f32>, !nd.tensor<["b"=2, "k"=5, "n"=7], f32>) -> !nd.tensor<["m"=3, "n"=7, "b"=2], f32>
   nd.output "y", %y : !nd.tensor<["m"=3, "n"=7, "b"=2], f32>
 }
