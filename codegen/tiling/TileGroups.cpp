@@ -4,6 +4,7 @@
 #include "codegen/kernels/StructuredOps.h"
 #include "codegen/tiling/TileDims.h"
 #include "dialect/SPMD.h"
+#include "runtime/exec/Loops.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Transforms/RegionUtils.h"
@@ -17,10 +18,9 @@ using namespace meshc::codegen;
 /// The part of a group's products that may be products that it computes again:
 /// one of four in attention's gradient.
 static constexpr int64_t maxPartAgain = 4;
-/// Operations of all tiles of a program together, about: each may be a command,
-/// and dimensions that divide badly may have twice the tiles, two of them four
-/// times. A program has no more commands than that (runtime/exec/Loops.h).
-static constexpr int64_t maxTileCommands = 32768;
+/// Operations of all tiles of a program together. Each may be a command, and
+/// the other half is for what is in no tiles.
+static constexpr int64_t maxTileCommands = runtime::maxLoopCommands / 2;
 
 static int64_t getElements(Value value) {
   return cast<RankedTensorType>(value.getType()).getNumElements();
@@ -110,6 +110,7 @@ private:
   bool isReadOutside(Value value, const TileGroup &group) const;
   bool setOutputs(TileGroup &group) const;
   bool isComplete(const TileGroup &group) const;
+  std::vector<bool> cutGroups();
   void note(const TileGroup &group, nd::RemarkKind reason);
   void erase(llvm::function_ref<bool(TileGroup &)> isGone,
              nd::RemarkKind reason);
@@ -396,6 +397,31 @@ std::vector<UntiledOp> GroupFinder::getUntiled() const {
   return untiled;
 }
 
+/// Chooses the tiles of each group; whether there are enough for it to be one.
+/// They have `tileBytes`, however many groups there are, unless a program would
+/// have too many commands: then no group has more tiles than that leaves it.
+std::vector<bool> GroupFinder::cutGroups() {
+  int64_t ops = 0;
+  for (const TileGroup &group : groups)
+    ops += int64_t(group.ops.size());
+  int64_t most = std::numeric_limits<int64_t>::max();
+  for (;;) {
+    std::vector<bool> areCut;
+    int64_t commands = 0;
+    for (TileGroup &group : groups) {
+      group.dims.clear();
+      areCut.push_back(most >= minCut && chooseTiles(group, tileBytes, most));
+      int64_t tiles = areCut.back();
+      for (const TiledDim &dim : group.dims)
+        tiles *= dim.tiles;
+      commands += tiles * int64_t(group.ops.size());
+    }
+    if (commands <= maxTileCommands)
+      return areCut;
+    most = std::min(most / 2, maxTileCommands / ops);
+  }
+}
+
 std::vector<TileGroup> GroupFinder::find() {
   findLarge();
   if (large.empty())
@@ -417,15 +443,9 @@ std::vector<TileGroup> GroupFinder::find() {
   size_t next = 0;
   erase([&](TileGroup &) { return !hasOutputs[next++]; },
         nd::RemarkKind::ReadWhole);
-  int64_t commands = 1;
-  for (const TileGroup &group : groups)
-    commands += int64_t(group.ops.size());
-  const int64_t most = maxTileCommands / commands;
-  erase(
-      [&](TileGroup &group) {
-        return most < minCut || !chooseTiles(group, tileBytes, most);
-      },
-      nd::RemarkKind::Uncut);
+  const std::vector<bool> areCut = cutGroups();
+  next = 0;
+  erase([&](TileGroup &) { return !areCut[next++]; }, nd::RemarkKind::Uncut);
   // What one group leaves to another that there is not has to be there.
   for (size_t before = groups.size() + 1; groups.size() < before;) {
     before = groups.size();
