@@ -1,6 +1,6 @@
-"""What runtime/samples/README.md and runtime/app/README.md show is so: files written by the
-lines in Python are read as they are meant, and each command prints the lines below it,
-with other numbers."""
+"""What runtime/samples/README.md and the pages of commands show is so: files written by
+the lines in Python are read as they are meant, each command of an executable prints the
+lines below it, with other numbers, and the pages say what each option is (options.py)."""
 
 import pathlib
 import re
@@ -9,11 +9,17 @@ import subprocess
 import sys
 import tempfile
 
+import options
+
 SIZES = {"batch": 32, "pixel": 6, "hidden": 5, "class": 7}
 CLOTHES = ["T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt"]
 SAMPLES = {"train": 98, "t10k": 41}
 # Of a number that a run may give: all but counts and sizes, which stand alone or as 3/5.
-MEASURED = r"\d+\.\d+|\d+(?= samples/s)|\d+(?= s left)"
+MEASURED = r"\d+\.\d+(?:e[+-]\d+)?|\d+(?= samples/s)|\d+(?= s left)"
+TIME = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
+ANY_LINES = "..."
+# Folders and files that pages call so, and that commands print.
+PRINTED = ("SAVED", "TESTED", "EXPORTED")
 
 
 class Array:
@@ -78,9 +84,14 @@ def write_arrays(folder):
 
 
 def to_pattern(line):
-    pieces = re.split(f"({MEASURED})", line)
-    return "".join(r"[\d.]+(?:e[+-]\d+)?" if number % 2 else re.escape(piece)
-                   for number, piece in enumerate(pieces))
+    """Of a line with its end, or of any lines."""
+    if line == ANY_LINES:
+        return r"(?:.*\n)*"
+    pieces = re.split(f"({TIME}|{MEASURED})", line)
+    measured = {number: TIME if re.fullmatch(TIME, piece) else r"[\d.]+(?:e[+-]\d+)?"
+                for number, piece in enumerate(pieces) if number % 2}
+    return "".join(measured.get(number, re.escape(piece))
+                   for number, piece in enumerate(pieces)) + r"\n"
 
 
 def replace(word, replaced):
@@ -91,7 +102,7 @@ def replace(word, replaced):
 
 
 def check_console(block, replaced):
-    """Runs each command; the lines it prints, standard error first."""
+    """Runs each command of an executable; the lines it prints, standard error first."""
     at, lines = 0, block.rstrip("\n").split("\n")
     while at < len(lines):
         assert lines[at].startswith("$ "), lines[at]
@@ -99,18 +110,30 @@ def check_console(block, replaced):
         end = at + 1
         while end < len(lines) and not lines[end].startswith("$ "):
             end += 1
-        done = run(*(replace(word, replaced) for word in command))
-        text = (done.stderr + done.stdout).rstrip("\n")
-        for name in ("SAVED", "TESTED"):
-            text = text.replace(str(replaced[name]), name)
-        printed = text.split("\n")
         shown = lines[at + 1:end]
-        printed = printed if printed != [""] else []
-        assert len(printed) == len(shown), (command, printed)
-        for expected, found in zip(shown, printed):
-            assert re.fullmatch(to_pattern(expected), found), (command, expected, found)
-        assert (done.returncode != 0) == any("error[" in line for line in shown), done
         at = end
+        if command[0] not in ("FILE", "head"):
+            continue
+        done = run(*(replace(word, replaced) for word in command))
+        text = done.stderr + done.stdout
+        for name in PRINTED:
+            text = text.replace(str(replaced[name]), name)
+        pattern = "".join(to_pattern(line) for line in shown)
+        assert re.fullmatch(pattern, text), (command, shown, text)
+        assert (done.returncode != 0) == any("error[" in line for line in shown), done
+
+
+def check_options(root, meshc, folder):
+    """Executables list what their target and gradients bring along."""
+    programs = []
+    for name, target in (("cpu", ["cpu"]), ("cuda", ["cuda", "--gpu", "sm_90"])):
+        programs.append(folder / name)
+        done = run(meshc, "compile", root / "samples/mlp.mesh", "-o", programs[-1],
+                   "--grad", "w1", "--target", *target)
+        assert done.returncode == 0, done.stderr
+    problems = list(options.check(root, meshc, programs))
+    if problems:
+        sys.exit("\n".join(problems))
 
 
 def main():
@@ -144,11 +167,15 @@ def main():
         assert len(results) == 1, results
         write_data(folder, scope["write_idx"], (0x08, "u1"))
         files = write_arrays(folder)
-        for block in read_blocks(root / "runtime/app/README.md", "console"):
-            check_console(block, {"FILE": app, "DIR": folder, "METRICS": folder / "metrics",
-                                  "TRACE": folder / "trace",
-                                  "SAVED": folder / "saved",
-                                  "TESTED": folder / "tested", **files})
+        replaced = {"FILE": app, "DIR": folder, "METRICS": folder / "metrics",
+                    "TRACE": folder / "trace", "SAVED": folder / "saved",
+                    "TESTED": folder / "tested", "EXPORTED": folder / "exported", **files}
+        # Others show what is done with the checkpoints of a training.
+        pages = sorted((root / options.FOLDER).glob("*.md"), key=lambda page: page.stem != "train")
+        for page in pages:
+            for block in read_blocks(page, "console"):
+                check_console(block, replaced)
+        check_options(root, meshc, folder)
 
 
 main()

@@ -1,5 +1,5 @@
-"""An executable needs the libraries of the Debian packages that README.md names for its
-target, besides those of every C++ program, and no others."""
+"""An executable needs the libraries of the Debian packages that the page of
+`compile` names for its target, besides those of every C++ program, and no others."""
 
 import pathlib
 import re
@@ -10,6 +10,7 @@ import tempfile
 # What every program in C++ needs.
 USUAL = {"libc6", "libgcc-s1", "libstdc++6"}
 SPEC = "samples/mlp.mesh"
+PAGE = "frontend/commands/compile.md"
 
 
 def run(*command):
@@ -38,8 +39,8 @@ def find_packages(program):
 
 def main():
     meshc, root = sys.argv[1], pathlib.Path(sys.argv[2])
-    rows = [line for line in (root / "README.md").read_text(encoding="utf-8").split("\n")
-            if line.startswith("| `meshc compile SPEC -o FILE") and "--emit" not in line]
+    rows = [line for line in (root / PAGE).read_text(encoding="utf-8").split("\n")
+            if line.startswith("|") and "`zlib1g`" in line]
     problems = []
     for target in ("cpu", "cuda"):
         row, = [row for row in rows if ("--target cuda" in row) == (target == "cuda")]
@@ -49,7 +50,7 @@ def main():
             run(meshc, "compile", str(root / SPEC), "--target", target, "-o", program)
             found = find_packages(program)
         if found != promised or not found:
-            problems.append(f"--target {target} needs {sorted(found)}, README.md says "
+            problems.append(f"--target {target} needs {sorted(found)}, {PAGE} says "
                             f"{sorted(promised)}")
     if problems:
         sys.exit("\n".join(problems))

@@ -1,8 +1,8 @@
 """Runs what the READMEs show.
 
-In a block fenced as ```console, a line "$ command" is run from the top folder
-and must exit with 0 and print the lines below it. A line "..." stands for any
-lines. A block fenced as ```mesh that has a model must pass `meshc check`.
+In a block fenced as ```console, a line "$ command" is run from a folder that has
+what the top folder has, but a `build` of its own, and must exit with 0 and print
+the lines below it. A line "..." stands for any lines. A block fenced as ```mesh that has a model must pass `meshc check`.
 Commands that are not meshc's are left to other tests.
 
 To write the new output into the READMEs:
@@ -26,13 +26,24 @@ class Reader:
         self.root = pathlib.Path(root).absolute()
         self.update = update
         self.folder = tempfile.TemporaryDirectory(prefix="meshc-")
-        self.environment = dict(os.environ, MESHC_CACHE_DIR=self.folder.name)
+        cache = os.path.join(self.folder.name, "cache")
+        self.environment = dict(os.environ, MESHC_CACHE_DIR=cache)
+        self.top = self.make_top()
         self.problems = []
         self.num_checked = 0
 
+    def make_top(self):
+        """A folder for what the commands write."""
+        top = pathlib.Path(self.folder.name) / "top"
+        (top / "build").mkdir(parents=True)
+        for path in self.root.iterdir():
+            if path.name != "build":
+                (top / path.name).symlink_to(path)
+        return top
+
     def run(self, command, where):
         done = subprocess.run(["bash", "-c", command.replace(PROGRAM, self.meshc, 1)],
-                              cwd=self.root, env=self.environment, capture_output=True,
+                              cwd=self.top, env=self.environment, capture_output=True,
                               text=True, check=False)
         if done.returncode != 0:
             self.problems.append(f"{where}: {command}\nexit code {done.returncode}\n"

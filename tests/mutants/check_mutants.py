@@ -1,5 +1,5 @@
 """Mutated programs, specs, data files and executables end without a crash, without
-taking two seconds for one, and with an exit code of the README.
+taking two seconds for one, and with an exit code of `frontend/commands/exit-codes.md`.
 
 Arguments: meshc-mutants, meshc, the repository. A short run by default; on demand
   --count N      mutants of each kind in one process: specs are planned, programs run
@@ -28,9 +28,8 @@ from processes import Ends, limit_memory
 
 
 def exit_codes(root):
-    section = re.search(r"^## Exit codes$(.*?)^## ",
-                        (root / "README.md").read_text(encoding="utf-8"), re.M | re.S)
-    return {int(code) for code in re.findall(r"^\| (\d+) \|", section[1], re.M)} - {70}
+    page = (root / "frontend/commands/exit-codes.md").read_text(encoding="utf-8")
+    return {int(code) for code in re.findall(r"^\| (\d+) \|", page, re.M)} - {70}
 
 
 def data_files(folder):

@@ -236,7 +236,7 @@ def wait_for_end(run, rank):
 
 
 def allowed_codes(run, rank):
-    """By process: those that the README lists, as far as this signal can lead to them."""
+    """By process: those that their page lists, as far as this signal can lead to them."""
     kind = run.choices["signal"]
     joins = run.choices["phase"] == "join"
     by_signal = set()
