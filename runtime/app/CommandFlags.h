@@ -106,7 +106,8 @@ private:
 
   std::vector<CLI::App *> actions; ///< the subcommands that need devices
   std::array<std::string, 2> checkpointPaths;
-  std::string exportPath;
+  std::string exportPath, exportedFloats;
+  std::vector<std::string> exportedPatterns;
   CLI::App app{"A model compiled by meshc for a mesh of devices."};
 };
 

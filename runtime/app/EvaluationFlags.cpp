@@ -254,10 +254,24 @@ void CommandLine::addExport() {
       ->required();
   addNames(command, "what the parameters are called in safetensors files, and "
                     "how they lie there (default: as in the spec)");
+  takes("PATTERN",
+        command->add_option("--only", exportedPatterns,
+                            "parameters to write, and no others: a name, or "
+                            "one with '*', as 'adapter/*'; may be repeated"))
+      ->allow_extra_args(false);
+  takes("TYPE", command->add_option("--dtype", exportedFloats,
+                                    "round floats to f32, bf16 or fp16, to "
+                                    "nearest (default: as they are)"))
+      ->check(CLI::IsMember({"f32", "bf16", "fp16"}));
   command->callback([this] {
     lookUp = [this](const Executable &executable) {
-      return exportParameters(
-          executable, {flags.parameterSource, exportPath, flags.nameMap});
+      ExportRequest request{flags.parameterSource, exportPath, flags.nameMap,
+                            exportedPatterns, std::nullopt};
+      if (!exportedFloats.empty())
+        request.floats = exportedFloats == "f32"    ? exec::ElementType::f32
+                         : exportedFloats == "bf16" ? exec::ElementType::bf16
+                                                    : exec::ElementType::f16;
+      return exportParameters(executable, request);
     };
   });
 }

@@ -216,6 +216,7 @@ Result<NameMap> runtime::parseNameMap(std::string_view text,
     } else {
       NameRule rule = reader.takeRule();
       rule.line = number;
+      rule.numPrefixes = map.prefixes.size();
       map.rules.push_back(std::move(rule));
     }
     if (!reader.defect.empty())

@@ -46,12 +46,15 @@ struct NameRule {
   Slice slice;           ///< of that dim
   std::vector<Part> name;
   std::optional<std::vector<Axis>> axes; ///< none: each dim that is in no name
+  size_t numPrefixes = 0; ///< of the map's, those that stand above it
 };
 
 struct NameMap {
   std::string path;
-  std::vector<std::string> prefixes; ///< that names may have in front
-  std::vector<std::string> ignored;  ///< patterns; '*' stands for anything
+  /// That names of the rules below may have in front; written names have the
+  /// first.
+  std::vector<std::string> prefixes;
+  std::vector<std::string> ignored; ///< patterns; '*' stands for anything
   std::vector<NameRule> rules;
 
   /// Whether a tensor is one of those that no parameter takes.

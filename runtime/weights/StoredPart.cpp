@@ -150,6 +150,7 @@ std::vector<StoredPart> RuleReader::read() {
   taken.assign(layout.dims.size(), false);
   base.strides.assign(layout.dims.size(), 0);
   base.line = rule.line;
+  base.numPrefixes = rule.numPrefixes;
   takeSlice();
   for (const NameRule::Part &part : rule.name)
     if (!part.dim.empty() && defect.empty())

@@ -26,7 +26,8 @@ struct StoredPart {
   int64_t first = 0;          ///< element of the tensor that the box begins at
   /// Elements of the tensor from one place of a dim to the next.
   std::vector<int64_t> strides;
-  int64_t line = 0; ///< of the map; 0: there is none
+  int64_t line = 0;       ///< of the map; 0: there is none
+  size_t numPrefixes = 0; ///< of the map's, that the name may have in front
 };
 
 struct StoredParameter {

@@ -12,12 +12,12 @@ using namespace meshc;
 using namespace meshc::runtime;
 
 Result<const FileTensor *>
-WeightParameters::findTensor(const std::string &name,
-                             const NameMap *map) const {
+WeightParameters::findTensor(const StoredPart &part, const NameMap *map) const {
+  const std::string &name = part.tensor;
   std::vector<std::string> names = {name};
   if (map)
-    for (const std::string &prefix : map->prefixes)
-      names.push_back(prefix + name);
+    for (size_t i = 0; i < part.numPrefixes; ++i)
+      names.push_back(map->prefixes[i] + name);
   else if (name.find('/') != std::string::npos)
     std::ranges::replace(names.emplace_back(name), '/', '.');
   const FileTensor *found = nullptr;
@@ -49,7 +49,7 @@ Status WeightParameters::add(StoredParameter &stored, const NameMap *map) {
   std::vector<Part> found;
   const StoredPart *missing = nullptr;
   for (StoredPart &part : stored.parts) {
-    Result<const FileTensor *> tensor = findTensor(part.tensor, map);
+    Result<const FileTensor *> tensor = findTensor(part, map);
     if (!tensor)
       return tensor.getError();
     if (*tensor)

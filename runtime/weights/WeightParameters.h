@@ -38,8 +38,8 @@ private:
 
   explicit WeightParameters(TensorFiles files) : files(std::move(files)) {}
 
-  /// The tensor that a rule calls so; null: there is none.
-  Result<const FileTensor *> findTensor(const std::string &name,
+  /// The tensor that has a part; null: there is none.
+  Result<const FileTensor *> findTensor(const StoredPart &part,
                                         const NameMap *map) const;
   Status add(StoredParameter &stored, const NameMap *map);
 

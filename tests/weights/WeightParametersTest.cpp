@@ -20,6 +20,7 @@
 using namespace meshc;
 using namespace meshc::runtime;
 using namespace meshc::runtime::test;
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 namespace {
@@ -307,7 +308,7 @@ TEST_F(WeightParametersTest, what_cannot_be_exported) {
   const auto write = [&](const std::string &text) {
     Result<NameMap> map = parseNameMap(text, "a.map");
     EXPECT_TRUE(map) << map.getError().message;
-    return exportWeights(**source, parameters, &*map, folder / "out",
+    return exportWeights(**source, parameters, &*map, folder / "out", {},
                          [](uint64_t, uint64_t) {});
   };
   for (const auto &[map, words] :
@@ -331,6 +332,158 @@ TEST_F(WeightParametersTest, what_cannot_be_exported) {
                                "layer/w = c");
   ASSERT_TRUE(count) << count.getError().message;
   EXPECT_EQ(*count, 3u);
+}
+
+// What stands above a prefix is called without it; of several the first is
+// written.
+TEST_F(WeightParametersTest, prefixes_are_for_what_is_below_them) {
+  const std::string text = "words = wte\n"
+                           "prefix model.\n"
+                           "prefix old.\n"
+                           "layer/w = h.{layers}.w [e, d]\n";
+  for (const char *prefix : {"", "model.", "old."}) {
+    const std::string path =
+        write("a.safetensors",
+              {{"wte", makeFloats({5, 2}, 100)},
+               {prefix + std::string("h.0.w"), makeFloats({3, 2}, 0)},
+               {prefix + std::string("h.1.w"), makeFloats({3, 2}, 10)}});
+    auto source = open(path, text);
+    ASSERT_TRUE(source) << source.getError().message;
+    Result<NameMap> map = parseNameMap(text, "a.map");
+    Result<size_t> count =
+        exportWeights(**source, parameters, &*map, folder / "out", {},
+                      [](uint64_t, uint64_t) {});
+    ASSERT_TRUE(count) << count.getError().message;
+    Result<TensorFiles> written = TensorFiles::open(folder / "out");
+    ASSERT_TRUE(written);
+    std::vector<std::string> names;
+    for (const auto &[name, tensor] : written->getTensors())
+      names.push_back(name);
+    EXPECT_THAT(names, ElementsAre("model.h.0.w", "model.h.1.w", "wte"));
+  }
+  const std::string path =
+      write("a.safetensors", {{"model.wte", makeFloats({5, 2}, 100)},
+                              {"h.0.w", makeFloats({3, 2}, 0)},
+                              {"h.1.w", makeFloats({3, 2}, 10)}});
+  auto source = open(path, text);
+  ASSERT_TRUE(source);
+  EXPECT_FALSE((*source)->find("words"));
+}
+
+TEST_F(WeightParametersTest, some_parameters_are_exported) {
+  const std::string path =
+      write("a.safetensors", {{"layer.w", makeFloats({2, 2, 3}, 0)},
+                              {"words", makeFloats({5, 2}, 100)}});
+  auto source = open(path, "");
+  ASSERT_TRUE(source);
+  const ExportChoice words = {
+      [](const exec::VariableT &each) { return each.name == "words"; },
+      std::nullopt};
+  auto write = [&](const char *text) {
+    Result<NameMap> map = parseNameMap(text, "a.map");
+    EXPECT_TRUE(map) << map.getError().message;
+    return exportWeights(**source, parameters, &*map, folder / "out", words,
+                         [](uint64_t, uint64_t) {});
+  };
+  // Of what is left out neither a rule is needed, nor is there an error in one.
+  for (const char *text : {"words = wte", "words = wte\nlayer/w = w"}) {
+    Result<size_t> count = write(text);
+    ASSERT_TRUE(count) << count.getError().message;
+    EXPECT_EQ(*count, 1u);
+    Result<TensorFiles> written = TensorFiles::open(folder / "out");
+    ASSERT_TRUE(written);
+    EXPECT_EQ(written->getTensors().count("wte"), 1u);
+  }
+  Result<size_t> count = write("words = all [1 of 2 vocab d]\n"
+                               "layer/w = all [2 of 2 layers d e]\n");
+  ASSERT_FALSE(count);
+  EXPECT_EQ(count.getError().code, ErrorCode::WrongParameters);
+}
+
+// Ties go to even; what is rounded is the number, not an f32 of it.
+TEST_F(WeightParametersTest, floats_are_rounded) {
+  const std::vector<float> numbers = {0,
+                                      -0.0f,
+                                      1.00390625f,   // a tie of bf16
+                                      1.01171875f,   // and one to even above
+                                      1.00390637f,   // a bit more than the tie
+                                      -65504,        // the largest f16
+                                      5.9604645e-8f, // the smallest one
+                                      INFINITY,
+                                      -INFINITY,
+                                      3.1415927f};
+  HostArray array = makeFloats({5, 2}, 0);
+  std::memcpy(array.data.data(), numbers.data(), numbers.size() * 4);
+  const std::string path =
+      write("a.safetensors",
+            {{"layer.w", makeFloats({2, 2, 3}, 0)}, {"words", array}});
+  auto source = open(path, "");
+  ASSERT_TRUE(source);
+  for (const exec::ElementType type :
+       {exec::ElementType::bf16, exec::ElementType::f16}) {
+    Result<size_t> count =
+        exportWeights(**source, parameters, nullptr, folder / "out",
+                      {nullptr, type}, [](uint64_t, uint64_t) {});
+    ASSERT_TRUE(count) << count.getError().message;
+    Result<TensorFiles> written = TensorFiles::open(folder / "out");
+    ASSERT_TRUE(written);
+    const FileTensor &tensor = written->getTensors().at("words");
+    EXPECT_EQ(tensor.entry.element, type);
+    TensorReader reader(tensor);
+    auto elements = reader.read(0, 10);
+    ASSERT_TRUE(elements);
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      uint16_t bits = 0;
+      std::memcpy(&bits, &(*elements)[2 * i], 2);
+      EXPECT_EQ(bits, type == exec::ElementType::bf16
+                          ? BFloat16::round(numbers[i]).bits
+                          : Float16::round(numbers[i]).bits)
+          << numbers[i];
+    }
+  }
+  // A bit behind a tie of bf16, which an f32 has no place for.
+  const double wide[] = {1.00390625 + 0x1p-40, -1.00390625 + 0x1p-40};
+  HostArray doubles{exec::ElementType::f64, {2}, {}};
+  doubles.data.resize(sizeof(wide));
+  std::memcpy(doubles.data.data(), wide, sizeof(wide));
+  addParameter("wide", {{"e", 2}}, exec::ElementType::f64);
+  auto third =
+      open(write("c.safetensors", {{"layer.w", makeFloats({2, 2, 3}, 0)},
+                                   {"wide", doubles},
+                                   {"words", array}}),
+           "");
+  ASSERT_TRUE(third) << third.getError().message;
+  ASSERT_TRUE(exportWeights(**third, parameters, nullptr, folder / "out",
+                            {nullptr, exec::ElementType::bf16},
+                            [](uint64_t, uint64_t) {}));
+  Result<TensorFiles> written = TensorFiles::open(folder / "out");
+  ASSERT_TRUE(written);
+  TensorReader reader(written->getTensors().at("wide"));
+  auto elements = reader.read(0, 2);
+  ASSERT_TRUE(elements);
+  uint16_t bits[2];
+  std::memcpy(bits, elements->data(), sizeof(bits));
+  EXPECT_EQ(BFloat16{bits[0]}.toFloat(), 1.0078125f);
+  EXPECT_EQ(BFloat16{bits[1]}.toFloat(), -1.0f);
+  parameters.pop_back();
+  // Too large for f16, not for bf16.
+  const float large = 65520;
+  std::memcpy(array.data.data() + 12, &large, 4);
+  auto other =
+      open(write("b.safetensors",
+                 {{"layer.w", makeFloats({2, 2, 3}, 0)}, {"words", array}}),
+           "");
+  ASSERT_TRUE(other);
+  auto round = [&](exec::ElementType type) {
+    return exportWeights(**other, parameters, nullptr, folder / "out2",
+                         {nullptr, type}, [](uint64_t, uint64_t) {});
+  };
+  EXPECT_TRUE(round(exec::ElementType::bf16));
+  const Result<size_t> count = round(exec::ElementType::f16);
+  ASSERT_FALSE(count);
+  EXPECT_EQ(count.getError().code, ErrorCode::ValueOutOfRange);
+  EXPECT_EQ(count.getError().message,
+            "'words' has 65520, which is too large for f16");
 }
 
 } // namespace

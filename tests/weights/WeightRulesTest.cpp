@@ -198,7 +198,7 @@ TEST_P(WeightRulesTest, blocks_of_any_mesh_and_back) {
 
   uint64_t last = 0;
   Result<size_t> count =
-      exportWeights(**source, parameters, &*map, folder / "out.safetensors",
+      exportWeights(**source, parameters, &*map, folder / "out.safetensors", {},
                     [&](uint64_t bytes, uint64_t all) {
                       EXPECT_LE(bytes, all);
                       last = all - bytes;

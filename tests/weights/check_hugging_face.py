@@ -9,6 +9,7 @@ Arguments: meshc, the repository."""
 
 import json
 import pathlib
+import subprocess
 import sys
 
 MESHC = sys.argv.pop(1)
@@ -129,18 +130,39 @@ class Test:
             logits.unlink()
             loss.unlink()
 
-    def check_export(self, case, programs, weights, prefix, rename=lambda name: name):
-        """A map writes the file that it reads, without prefixes and what it ignores."""
+    def check_export(self, case, programs, weights, rename=lambda name: name):
+        """A map writes the file that it reads, with prefixes, without what it ignores."""
         exported = self.folder / "exported.safetensors"
         self.meshc.execute(str(programs["split"]), "export", *weights, "--to", str(exported))
         found = load_file(exported)
-        expected = {rename(name).removeprefix(prefix): tensor.astype(numpy.float32)
+        expected = {rename(name): tensor.astype(numpy.float32)
                     for name, tensor in case.tensors.items()}
         assert set(found) == set(expected), set(found) ^ set(expected)
         for name, tensor in expected.items():
             assert found[name].dtype == numpy.float32 and found[name].shape == tensor.shape, name
             assert found[name].tobytes() == tensor.tobytes(), name
         exported.unlink()
+
+    def check_choice(self, case, programs, weights):
+        """A part of the parameters, rounded; a file that is made of more than that."""
+        exported = self.folder / "chosen.safetensors"
+        export = [str(programs["split"]), "export", *weights, "--to", str(exported)]
+        self.meshc.execute(*export, "--only", "decoder/norm/*", "--only", "word_embedding",
+                           "--dtype", "fp16")
+        found = load_file(exported)
+        names = ["ln_f.weight", "ln_f.bias", "wte.weight"]
+        assert set(found) == {f"transformer.{name}" for name in names}, set(found)
+        for name in names:
+            right = case.tensors[name].astype(numpy.float16)
+            assert found[f"transformer.{name}"].dtype == numpy.float16
+            assert found[f"transformer.{name}"].tobytes() == right.tobytes(), name
+        exported.unlink()
+        for flags, said in ((["--only", "norm"], "--only 'norm' fits no parameter"),
+                            (["--only", "*/query/weight"], "has parameter 'decoder/layer/block/"
+                             "attn/key/weight', which is not exported")):
+            done = subprocess.run([*export, *flags], capture_output=True, text=True, check=False)
+            assert done.returncode == 1 and said in done.stderr, done.stderr
+            assert not exported.exists()
 
     def get_flags(self, path, map_name):
         return ["--from", str(path), "--names", str(ROOT / "samples/weights" / map_name)]
@@ -159,7 +181,8 @@ class Test:
         for path in (plain, full):
             flags = self.get_flags(path, "gpt2.map")
             self.check_logits(case, programs, flags)
-            self.check_export(case, programs, flags, "transformer.")
+            self.check_export(case, programs, flags, "transformer.{}".format)
+        self.check_choice(case, programs, flags)
 
     def check_long_gpt2(self):
         """More than ten layers, whose names are not in the order of numbers; fewer positions
@@ -171,7 +194,7 @@ class Test:
         save_file(case.tensors, path)
         flags = self.get_flags(path, "gpt2.map")
         self.check_logits(case, programs, flags)
-        self.check_export(case, programs, flags, "transformer.")
+        self.check_export(case, programs, flags, "transformer.{}".format)
 
     def check_bert(self):
         case = Bert({"batch": 5, "places": 9, "pos": 7, "kinds": 2, "d_model": 20, "heads": 4,
@@ -186,7 +209,7 @@ class Test:
         for path in (plain, full):
             flags = self.get_flags(path, "bert.map")
             self.check_logits(case, programs, flags)
-            self.check_export(case, programs, flags, "bert.")
+            self.check_export(case, programs, flags)
 
         def rename(name):
             return name.replace("LayerNorm.weight", "LayerNorm.gamma").replace(
@@ -196,7 +219,7 @@ class Test:
         save_file({rename(name): tensor for name, tensor in (case.tensors | extras).items()}, old)
         flags = self.get_flags(old, "bert_gamma_beta.map")
         self.check_logits(case, programs, flags)
-        self.check_export(case, programs, flags, "bert.", rename)
+        self.check_export(case, programs, flags, rename)
 
     @staticmethod
     def save_parts(tensors, folder):
