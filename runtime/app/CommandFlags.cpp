@@ -246,6 +246,9 @@ CommandLine::CommandLine() {
   addTrace(train, flags.training.trace,
            fmt::format("steps from {} on, or the last ones of a short training",
                        StepTracer::warmUpSteps + StepTracer::timedSteps + 1));
+  train->add_flag("--check-data", flags.training.checksData,
+                  "read every sample once before the first step, so that a "
+                  "damaged file ends a training before it has begun");
   train->add_flag("--fail-on-nan", flags.training.failsOnNan,
                   "end with code 3 where the loss is NaN or infinite");
   train

@@ -54,6 +54,12 @@ Result<Checkpoint> runtime::openCheckpoint(Session &session,
                       checkpoint->getPath());
   if (!same)
     return same.getError();
+  const Manifest &manifest = checkpoint->getManifest();
+  if (session.isFirst() &&
+      manifest.specSha256 != session.getExecutable().data.spec_sha256)
+    printNote(fmt::format("'{}' was saved by another text of the spec, whose "
+                          "values have the same names and sizes",
+                          checkpoint->getPath()));
   if (session.isFirst() &&
       isPassedOver(checkpoint->getManifest(), session.getExecutable().data))
     printNote("'adam/step' of the checkpoint is passed over: adam goes by the "

@@ -7,6 +7,7 @@
 #include "runtime/io/StandardStreams.h"
 #include "runtime/metrics/StepLog.h"
 #include "runtime/ranks/Ranks.h"
+#include "runtime/samples/DataCheck.h"
 
 #include <fmt/format.h>
 
@@ -16,6 +17,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <thread>
 
 using namespace meshc;
 using namespace meshc::runtime;
@@ -121,6 +123,35 @@ static Status agreeOnData(Session &session, const Dataset &dataset,
   return session.agree(items);
 }
 
+/// Reads this process's share of the samples.
+static Status checkData(Session &session, const Dataset &dataset,
+                        const std::optional<TestSplit> &split) {
+  const Ranks *ranks = session.getRanks();
+  const int64_t rank = ranks ? ranks->getRank() : 0;
+  const int64_t numRanks = ranks ? ranks->getNumRanks() : 1;
+  const auto threads = int(std::max<int64_t>(
+      1, int64_t(std::thread::hardware_concurrency()) / numRanks));
+  ByteProgress progress("data checked");
+  std::vector<const Dataset *> all = {&dataset};
+  if (split)
+    all.push_back(&split->getDataset());
+  for (const Dataset *each : all) {
+    const int64_t samples = each->getNumSamples();
+    Status checked = checkSamples(*each, samples * rank / numRanks,
+                                  samples * (rank + 1) / numRanks, threads,
+                                  progress.listen(session.isFirst()));
+    if (!checked)
+      return checked;
+  }
+  if (session.isFirst())
+    printMessage(
+        fmt::format("checked {} samples{}\n", dataset.getNumSamples(),
+                    split ? fmt::format(" and {} of the test files",
+                                        split->getDataset().getNumSamples())
+                          : ""));
+  return Status::success();
+}
+
 /// Of the parts of a step in front of its last one, where it has such, and of
 /// the last; none where nobody asks for them.
 static Result<std::vector<NanTrap>> makeTraps(Session &session,
@@ -137,6 +168,17 @@ static Result<std::vector<NanTrap>> makeTraps(Session &session,
   }
   traps.emplace_back(session, step);
   return traps;
+}
+
+static void tellWhereItGoesOn(const Checkpoint &checkpoint,
+                              const TrainingPosition &position,
+                              int64_t totalSteps) {
+  printMessage(fmt::format("goes on from {}, behind step {}\n",
+                           checkpoint.getPath(), position.step));
+  if (position.step >= totalSteps)
+    printNote(fmt::format("nothing is left to train: it ends with step {}; "
+                          "--steps and --epochs count from the beginning",
+                          totalSteps));
 }
 
 /// Runs the steps behind `position`, with the variables of the checkpoint, if
@@ -179,8 +221,8 @@ static Status runSteps(Session &session, const exec::ProgramT &program,
   if (ready && checkpoint)
     ready = loadCheckpoint(session, *checkpoint);
   if (ready && checkpoint && session.isFirst())
-    printMessage(fmt::format("goes on from {}, behind step {}\n",
-                             checkpoint->getPath(), position.step));
+    tellWhereItGoesOn(*checkpoint, position,
+                      getTotalSteps(request, recipe, dataset));
   Result<std::vector<NanTrap>> traps = makeTraps(session, program, request);
   if (!traps)
     return traps.getError();
@@ -322,6 +364,9 @@ static Status trainFrom(Session &session, const TrainingRequest &request) {
   Status same = agreeOnData(session, *dataset, split);
   if (!same)
     return same;
+  if (request.checksData)
+    if (Status sound = checkData(session, *dataset, split); !sound)
+      return sound;
   Result<TrainingPosition> position =
       getPosition(*dataset, request, checkpoint ? &*checkpoint : nullptr);
   if (!position)

@@ -20,9 +20,10 @@ struct TrainingRequest {
   std::optional<int64_t> steps;      ///< instead of the epochs
   std::vector<NamedNumber> settings; ///< instead of the spec's numbers
   MetricsRequest metrics;
-  bool trapsNan = false;              ///< see NanTrap
-  bool failsOnNan = false;            ///< ends where the loss is not finite
-  bool evaluates = true;              ///< on the test split, in the end
+  bool checksData = false; ///< reads all samples before the first step
+  bool trapsNan = false;   ///< see NanTrap
+  bool failsOnNan = false; ///< ends where the loss is not finite
+  bool evaluates = true;   ///< on the test split, in the end
   std::optional<int64_t> evalBatches; ///< instead of all of the test split
   std::optional<int64_t> evalEvery;   ///< steps; none: in the end alone
   /// That training starts from; none given: those of the seed.
@@ -61,6 +62,10 @@ struct TrainingRequest {
 /// SIGINT, SIGTERM and SIGHUP of any rank end training after the step in
 /// progress on all of them, which is saved if anything is, and are reported as
 /// an error of code Interrupted, Terminated or HungUp.
+///
+/// With `checksData` each sample of the training files, and of the test files
+/// that are evaluated, is read once before anything else, by the processes of
+/// the run together; what is wrong with one ends the training there.
 ///
 /// `parameters` that are given replace those of the seed before the first
 /// step; state of the optimizer starts as ever.

@@ -237,6 +237,32 @@ Status Dataset::copyRun(const Source &source, const Run &run,
   return Status::success();
 }
 
+int64_t Dataset::getSampleBytes(size_t input) const {
+  const Source &source = sources[input];
+  return source.files.getFiles().front()->getShape().getSampleElements() *
+         getElementBytes(source.port->layout->element);
+}
+
+Status Dataset::readSamples(size_t input, int64_t first, int64_t count,
+                            std::vector<std::byte> &room) const {
+  const Source &source = sources[input];
+  const int64_t elements =
+      getSampleBytes(input) / getElementBytes(source.port->layout->element);
+  room.resize(size_t(getSampleBytes(input) * count));
+  // Samples that lie side by side in one file are read at once.
+  const SampleFiles::Place begin = source.files.find(first);
+  const SampleFiles::Place last = source.files.find(first + count - 1);
+  if (&begin.file == &last.file &&
+      last.element == begin.element + (count - 1) * elements)
+    return copyRun(source, {first, 0, count * elements, 0}, room.data());
+  for (int64_t i = 0; i < count; ++i)
+    if (Status read = copyRun(source, {first + i, 0, elements, i * elements},
+                              room.data());
+        !read)
+      return read;
+  return Status::success();
+}
+
 Status Dataset::fill(size_t input, const layout::Mesh &mesh, int64_t device,
                      std::span<const int64_t> samples,
                      std::byte *target) const {

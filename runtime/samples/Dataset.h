@@ -58,6 +58,14 @@ public:
   Result<std::vector<int64_t>> getIntegers(const exec::PortT &port,
                                            int64_t first, int64_t count) const;
 
+  /// Bytes of a sample, as an input has them.
+  int64_t getSampleBytes(size_t input) const;
+  /// Reads samples into `room`, which gets their size, as an input has them,
+  /// but in the order of the file. Any number of threads may do so. Errors: of
+  /// the first sample that has one; ValueOutOfRange, those of reading.
+  Status readSamples(size_t input, int64_t first, int64_t count,
+                     std::vector<std::byte> &room) const;
+
   size_t getNumInputs() const { return sources.size(); }
   const exec::PortT &getInput(size_t input) const {
     return *sources[input].port;
