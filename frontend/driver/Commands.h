@@ -51,6 +51,7 @@ struct SpecArguments {
 
 struct PlanArguments {
   std::string target = "cpu";     ///< cpu or cuda
+  bool isEvaluation = false;      ///< of a training: of its evaluation
   std::string emit = "text";      ///< text, json or html
   std::string output = "-";       ///< standard output
   std::optional<int64_t> memory;  ///< of a device, in bytes

@@ -6,6 +6,7 @@
 #include "frontend/driver/Report.h"
 #include "frontend/driver/SpecSession.h"
 #include "frontend/plan/Quantities.h"
+#include "frontend/plan/StepTotals.h"
 #include "frontend/plan/json/PlanCompare.h"
 #include "frontend/plan/json/PlanDiff.h"
 #include "frontend/plan/json/PlanJson.h"
@@ -132,8 +133,11 @@ static plan::PlanToCompare makePlan(const SpecArguments &spec,
     made.error = session.renderErrors(frontend::MessageFormat::Text);
     return made;
   }
+  exec::ExecutableT &executable = session.getCompilation().executable;
+  if (plan.isEvaluation)
+    plan::keepEvaluation(executable);
   made.json = plan::renderPlanJson(
-      session.getCompilation().executable,
+      executable,
       [&](std::string_view path) { return session.readSource(path); },
       {.machine = machine, .memoryLimit = plan.memory});
   return made;
@@ -221,7 +225,9 @@ int meshc::driver::runPlan(const SpecArguments &spec,
   if (!session.elaborate() || !session.checkOutput(plan.output) ||
       !session.compile(getPlanOptions(spec, plan.target), Stage::Exec))
     return session.reportErrors();
-  const exec::ExecutableT &executable = session.getCompilation().executable;
+  exec::ExecutableT &executable = session.getCompilation().executable;
+  if (plan.isEvaluation)
+    plan::keepEvaluation(executable);
   if (llvm::Error error = rememberPlan(executable))
     warn(spec, "\"meshc explain\" will not know this plan: " +
                    toText(std::move(error)));
@@ -236,8 +242,8 @@ int meshc::driver::runPlan(const SpecArguments &spec,
                                     : fmt::format("0 to {}", numDevices - 1)));
   if (!plan.tensor.empty()) {
     std::string message;
-    std::optional<std::string> text =
-        plan::renderTensor(executable, plan.tensor, message);
+    std::optional<std::string> text = plan::renderTensor(
+        executable, plan.tensor, getWidth(plan.output), message);
     return text ? write(spec, plan.output, *text)
                 : fail(spec, frontend::Code::UnknownId, message);
   }

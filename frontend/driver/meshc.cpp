@@ -60,6 +60,9 @@ static void addPlanOptions(CLI::App *command, CLI::Option *path,
       throw CLI::ValidationError("--trace", "it needs --emit json or html");
     settleTarget(*command, spec, plan.target);
   });
+  CLI::Option *eval =
+      command->add_flag("--eval", plan.isEvaluation,
+                        "the plan of the evaluation, not of the training step");
   command
       ->add_option("--tensor", plan.tensor,
                    "show which devices hold which positions of this value")
@@ -82,8 +85,8 @@ static void addPlanOptions(CLI::App *command, CLI::Option *path,
       });
   command
       ->add_option("--sort", plan.sort,
-                   "order of values: program, name, bytes or sent; those first "
-                   "that take or send most")
+                   "order of values and transfers: program, name, bytes or "
+                   "sent; those first that take or send most")
       ->check(CLI::IsMember({"program", "name", "bytes", "sent"}));
   command
       ->add_option("--top", plan.top,
@@ -113,7 +116,8 @@ static void addPlanOptions(CLI::App *command, CLI::Option *path,
       ->add_option("--trace", plan.trace,
                    "what a run took, as its --trace has written it, for "
                    "--emit json or html")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->excludes(eval);
   command
       ->add_option("--check", plan.check,
                    "compare with a plan that --emit json has written: says "

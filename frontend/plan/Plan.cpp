@@ -267,7 +267,13 @@ std::vector<int> Plan::findTensors(std::string_view id) const {
     else if (isInScope(name, id))
       ending.push_back(tensor);
   }
-  return found.empty() && ending.size() == 1 ? ending : found;
+  if (!found.empty() || ending.size() < 2)
+    return found.empty() ? ending : found;
+  // "attn/wq" is the parameter, not what the optimizer keeps of it.
+  std::erase_if(ending, [&](int tensor) {
+    return getTensor(tensor).role != exec::BufferRole::parameter;
+  });
+  return ending.size() == 1 ? ending : std::vector<int>();
 }
 
 std::string Plan::getUnknownMessage(std::string_view id, bool isOfValue) const {
@@ -281,13 +287,23 @@ std::string Plan::getUnknownMessage(std::string_view id, bool isOfValue) const {
   std::string message =
       fmt::format("the plan has no {} '{}'",
                   isOfValue ? "value" : "collective, value or operation", id);
+  // Each name once, those of parameters first.
   std::vector<std::string> ending;
-  for (size_t index = collectives; index < known.size(); ++index)
-    if (isInScope(known[index], id))
-      ending.push_back("'" + known[index] + "'");
-  if (!ending.empty())
-    return fmt::format("{}; several end so: {}", message,
-                       fmt::join(ending, ", "));
+  for (bool ofParameters : {true, false})
+    for (const auto &tensor : executable.tensors)
+      if (std::string name = "'" + tensor->name + "'";
+          (tensor->role == exec::BufferRole::parameter) == ofParameters &&
+          isInScope(tensor->name, id) &&
+          std::ranges::find(ending, name) == ending.end())
+        ending.push_back(std::move(name));
+  constexpr size_t mostListed = 8;
+  if (const size_t count = ending.size(); count > 0) {
+    ending.resize(std::min(count, mostListed));
+    return fmt::format(
+        "{}; several end so: {}{}", message, fmt::join(ending, ", "),
+        count > mostListed ? fmt::format(" and {} more", count - mostListed)
+                           : "");
+  }
   std::string nearest = layout::findNearest(id, known);
   if (!nearest.empty())
     return fmt::format("{}; did you mean '{}'?", message, nearest);

@@ -75,8 +75,8 @@ struct Plan {
     return *executable.tensors[size_t(tensor)];
   }
   /// The values that `id` names: one by its id ("t4"), all of the name, or the
-  /// one that has it behind its scopes: "scores", "gradient of scores". Empty
-  /// if there is none or it could be several.
+  /// one that has it behind its scopes: "scores", "gradient of scores"; of
+  /// several the only parameter. Empty if there is none or it could be several.
   std::vector<int> findTensors(std::string_view id) const;
   /// That there is no `id` in the plan, with a suggestion.
   /// Where only values are meant, none of collectives is.

@@ -34,9 +34,14 @@ std::string plan::formatFlops(int64_t flops) {
   return scale(double(flops), 1000, units);
 }
 
+static constexpr std::array countUnits = {"", "k", "M", "G", "T", "P", "E"};
+
 std::string plan::formatNumber(int64_t number) {
-  static constexpr std::array units = {"", "k", "M", "G", "T", "P", "E"};
-  return scale(double(number), 1000, units);
+  return scale(double(number), 1000, countUnits);
+}
+
+std::string plan::formatRate(double perSecond) {
+  return scale(perSecond, 1000, countUnits);
 }
 
 std::string plan::formatTime(double us) {

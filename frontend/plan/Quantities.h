@@ -18,6 +18,9 @@ std::string formatNumber(int64_t number);
 /// "640 us", "1.23 ms", "12 s": three significant digits.
 std::string formatTime(double us);
 
+/// "6.87 M", "427", "0.42": the same of something a second.
+std::string formatRate(double perSecond);
+
 /// "1 collective", "3 collectives".
 std::string formatCount(int64_t count, const std::string &noun);
 

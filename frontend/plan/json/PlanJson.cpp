@@ -1,12 +1,14 @@
 #include "frontend/plan/json/PlanJson.h"
 
 #include "frontend/plan/Remarks.h"
+#include "frontend/plan/StepTotals.h"
 #include "frontend/plan/Waste.h"
 #include "frontend/plan/json/PlanWriter.h"
 #include "layout/Sharding.h"
 #include "runtime/exec/PlanIds.h"
 
 #include <array>
+#include <cmath>
 #include <fmt/format.h>
 #include <sodium.h>
 
@@ -106,27 +108,17 @@ Json PlanWriter::getSpec() const {
 }
 
 /// What a run of the program computes and sends.
-static Json getSums(const Plan &plan, const std::vector<Transfer> &transfers) {
-  int64_t flops = 0, payload = 0, wire = 0, sent = 0;
-  for (const Transfer &transfer : transfers)
-    sent += plan.commands[size_t(transfer.collectives[0])].repeats;
-  for (const PlannedCommand &planned : plan.commands) {
-    flops += planned.command->flops * planned.repeats;
-    if (const exec::CollectiveT *collective = planned.collective) {
-      payload += collective->payload_bytes * planned.repeats;
-      wire += collective->wire_bytes * planned.repeats;
-    }
-  }
-  return {{"flops_per_device", flops},
-          {"collective_payload_bytes", payload},
-          {"wire_bytes_per_device", wire},
-          {"transfers", sent}};
+static Json toJson(const RunSums &sums) {
+  return {{"flops_per_device", sums.flops},
+          {"collective_payload_bytes", sums.payloadBytes},
+          {"wire_bytes_per_device", sums.wireBytes},
+          {"transfers", sums.transfers}};
 }
 
 /// Each part of a step but the last, and how many these are.
 static Json getFirstParts(const Plan &parts, const layout::Machine *machine) {
   const std::vector<Transfer> transfers = findTransfers(parts);
-  Json json = getSums(parts, transfers);
+  Json json = toJson(sumRun(parts, transfers));
   json["runs"] = parts.getRuns();
   if (machine && findUnpriced(parts, *machine).empty())
     json["step_us"] = roundTime(StepTime(parts, transfers, *machine).stepUs);
@@ -134,7 +126,21 @@ static Json getFirstParts(const Plan &parts, const layout::Machine *machine) {
 }
 
 Json PlanWriter::getTotals() const {
-  Json json = getSums(plan, transfers);
+  Json json = toJson(sumRun(plan, transfers));
+  const StepTotals whole(plan, transfers);
+  const std::optional<StepRate> rate =
+      time ? std::optional(StepRate(plan, *machine, time->stepUs))
+           : std::nullopt;
+  for (const auto &[name, count] :
+       {std::pair("samples", whole.samples), {"tokens", whole.tokens}})
+    if (count > 0) {
+      json[name] = count;
+      if (rate)
+        json[fmt::format("{}_per_s", name)] =
+            std::round(rate->getPerSecond(count) * 1e3) / 1e3;
+    }
+  if (rate && rate->peakShare)
+    json["peak_share"] = std::round(*rate->peakShare * 1e6) / 1e6;
   if (const exec::ProgramT *accumulate = findAccumulate(executable))
     json["first_parts"] = getFirstParts(Plan(executable, *accumulate), machine);
   if (time) {

@@ -1,6 +1,7 @@
 #include "frontend/plan/text/HeldPositions.h"
 
 #include "frontend/plan/Quantities.h"
+#include "frontend/plan/text/TerminalText.h"
 #include "layout/Sharding.h"
 #include "runtime/exec/Executable.h"
 
@@ -76,13 +77,13 @@ static std::string renderBlocks(const Plan &plan, int tensor) {
 
 std::optional<std::string>
 plan::renderTensor(const exec::ExecutableT &executable, std::string_view id,
-                   std::string &message) {
+                   size_t width, std::string &message) {
   const Plan plan(executable);
   std::string text;
   for (int tensor : plan.findTensors(id))
     text += (text.empty() ? "" : "\n") + renderBlocks(plan, tensor);
   if (!text.empty())
-    return text;
+    return wrapLines(text, width);
   message = plan.getUnknownMessage(id, /*isOfValue=*/true);
   return std::nullopt;
 }

@@ -15,10 +15,10 @@ std::string describeHeld(const Plan &plan, const exec::TensorLayoutT &layout,
                          size_t dim, int64_t device);
 
 /// Which devices hold what of a value ("h", "t4", "scores" without its scope),
-/// a line for each block; ends in a newline. Nothing, with the reason in
-/// `message`, if the plan has no such value.
+/// a line for each block, wrapped at `width` columns; ends in a newline.
+/// Nothing, with the reason in `message`, if the plan has no such value.
 std::optional<std::string> renderTensor(const exec::ExecutableT &executable,
-                                        std::string_view id,
+                                        std::string_view id, size_t width,
                                         std::string &message);
 
 } // namespace meshc::plan

@@ -100,16 +100,25 @@ static constexpr size_t numCosts = 3, numTransfers = 16, numAtPeak = 3,
                         numParts = 16;
 
 std::string PlanPrinter::print() {
-  std::string text = fmt::format(
-      "{} on {}{}\nlayout: {}\n", executable.model, plan.describeMesh(),
-      isGpuPlan(plan) ? ", GPUs" : "", plan.describeLayout());
-  text += describeDevice();
+  std::string text =
+      fmt::format("{} on {}{}\n", executable.model, plan.describeMesh(),
+                  isGpuPlan(plan) ? ", GPUs" : "");
+  const std::string layout =
+      fmt::format("layout: {}\n", plan.describeLayout()) + describeDevice();
   if (!plan.program)
-    return text + "\nthe executable has neither a training step nor an "
-                  "evaluation\n";
+    return text + layout +
+           "\nthe executable has neither a training step nor an evaluation\n";
+  std::optional<StepTime> time;
+  std::optional<int64_t> limit = options.memoryLimit;
+  if (options.machine && findUnpriced(plan, *options.machine).empty())
+    time.emplace(plan, transfers, *options.machine);
+  if (options.machine && !limit)
+    limit = options.machine->getMemoryBytes();
+  const StepTime *known = time ? &*time : nullptr;
+  text += renderSummary(plan, transfers, gpu, known, limit) + layout;
   if (options.machine)
-    text += renderVerdict(plan, scopes, transfers, gpu, *options.machine,
-                          options.top.value_or(numCosts), options.memoryLimit);
+    text += renderVerdict(plan, scopes, transfers, gpu, *options.machine, known,
+                          options.top.value_or(numCosts), limit);
   else if (options.memoryLimit)
     text += fmt::format("\n{}\n", describeFit(plan, gpu, *options.memoryLimit));
   std::vector<ValueSection> sections = findValueRows(plan, scopes, options);
@@ -129,7 +138,7 @@ std::string PlanPrinter::print() {
     text += renderTotals(parts, GpuUse(parts));
   }
   text += renderTotals(plan, gpu) + renderRecomputed(executable) +
-          renderOverlap(plan, scopes, transfers,
+          renderOverlap(plan, scopes, transfers, options.order,
                         options.top.value_or(numTransfers)) +
           renderMemory(plan, gpu, options.top.value_or(numAtPeak)) +
           renderScopes(plan, scopes, transfers, gpu, options.machine,

@@ -158,7 +158,7 @@ namespace {
 /// A line of the transfers.
 struct TransferRow {
   std::string members = {}, beside = {};
-  int64_t bytes = 0;
+  int64_t bytes = 0, wireBytes = 0;
   std::vector<const Transfer *> transfers = {};
   bool isAlone = false; ///< no arithmetic is computed meanwhile
 };
@@ -186,6 +186,8 @@ findTransferRows(const Plan &plan, const EqualScopes &scopes,
   for (const Transfer &transfer : transfers) {
     TransferRow row{.beside = describeOverlap(transfer),
                     .bytes = transfer.payloadBytes};
+    for (int member : transfer.collectives)
+      row.wireBytes += plan.commands[size_t(member)].collective->wire_bytes;
     std::vector<int> likeness;
     if (transfer.flops > 0)
       for (int member : transfer.collectives)
@@ -194,6 +196,7 @@ findTransferRows(const Plan &plan, const EqualScopes &scopes,
         places.try_emplace({likeness, row.beside}, rows.size());
     if (!isFirst) {
       rows[place->second].bytes += row.bytes;
+      rows[place->second].wireBytes += row.wireBytes;
       rows[place->second].transfers.push_back(&transfer);
       continue;
     }
@@ -223,6 +226,7 @@ findTransferRows(const Plan &plan, const EqualScopes &scopes,
       TransferRow &last = joined.back();
       last.members += ", " + row.members;
       last.bytes += row.bytes;
+      last.wireBytes += row.wireBytes;
       last.transfers.insert(last.transfers.end(), row.transfers.begin(),
                             row.transfers.end());
     } else {
@@ -233,11 +237,21 @@ findTransferRows(const Plan &plan, const EqualScopes &scopes,
 
 std::string plan::renderOverlap(const Plan &plan, const EqualScopes &scopes,
                                 const std::vector<Transfer> &transfers,
-                                size_t top) {
+                                RowOrder order, size_t top) {
   if (transfers.empty())
     return "";
-  const std::vector<TransferRow> rows =
-      findTransferRows(plan, scopes, transfers);
+  std::vector<TransferRow> rows = findTransferRows(plan, scopes, transfers);
+  // Of equal ones the first comes first: transfers are one after the other.
+  auto sort = [&](int64_t TransferRow::*bytes) {
+    std::ranges::sort(rows, [&](const TransferRow &x, const TransferRow &y) {
+      return std::tuple(-(x.*bytes), x.transfers.front()) <
+             std::tuple(-(y.*bytes), y.transfers.front());
+    });
+  };
+  if (order == RowOrder::Bytes)
+    sort(&TransferRow::bytes);
+  if (order == RowOrder::Sent)
+    sort(&TransferRow::wireBytes);
   const size_t shown = std::min(rows.size(), top);
   size_t width = 0, bytesWidth = 0;
   for (const TransferRow &row : std::span(rows).first(shown)) {

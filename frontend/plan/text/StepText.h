@@ -5,6 +5,7 @@
 #include "frontend/plan/GpuUse.h"
 #include "frontend/plan/Overlap.h"
 #include "frontend/plan/Plan.h"
+#include "frontend/plan/text/PlanText.h"
 
 #include <optional>
 #include <string>
@@ -19,9 +20,12 @@ std::string renderTotals(const Plan &plan, const GpuUse &gpu);
 std::string renderRecomputed(const exec::ExecutableT &executable);
 
 /// The first `top` lines of transfers, with what is computed meanwhile; empty
-/// without any. Those that have nothing beside them are told together.
+/// without any. Those that have nothing beside them are told together. By bytes
+/// the largest are first, by what is sent those that send most, else they have
+/// the order in which they start.
 std::string renderOverlap(const Plan &plan, const EqualScopes &scopes,
-                          const std::vector<Transfer> &transfers, size_t top);
+                          const std::vector<Transfer> &transfers,
+                          RowOrder order, size_t top);
 
 /// The memory of a device at the peak by category, and the `top` largest values
 /// there.

@@ -2,7 +2,7 @@
 
 #include "frontend/plan/MemoryUse.h"
 #include "frontend/plan/Quantities.h"
-#include "frontend/plan/StepTime.h"
+#include "frontend/plan/StepTotals.h"
 #include "layout/Sharding.h"
 
 #include <algorithm>
@@ -96,35 +96,87 @@ static std::string describeBounds(const Plan &plan, const StepTime &time) {
   return text;
 }
 
+/// "a training step"; of a step of parts as a whole, too.
+static const char *getSubject(const Plan &plan) {
+  return plan.program->name == "step" ? "a training step" : "an evaluation";
+}
+
+/// "6.87 M samples/s, 3.51 G tokens/s"; empty where nothing is counted.
+static std::string describeRate(const StepTotals &totals,
+                                const StepRate &rate) {
+  std::string text;
+  for (auto [count, noun] : {std::pair(totals.samples, "samples"),
+                             std::pair(totals.tokens, "tokens")})
+    if (count > 0)
+      text += fmt::format("{}{} {}/s", text.empty() ? "" : ", ",
+                          formatRate(rate.getPerSecond(count)), noun);
+  return text;
+}
+
+std::string plan::renderSummary(const Plan &plan,
+                                const std::vector<Transfer> &transfers,
+                                const GpuUse &gpu, const StepTime *time,
+                                std::optional<int64_t> limit) {
+  const StepTotals totals(plan, transfers);
+  const int64_t peak = MemoryUse(plan, gpu).peakBytes;
+  std::vector<std::string> parts;
+  if (time) {
+    const StepRate rate(plan, time->machine, time->stepUs);
+    parts.push_back(formatTime(rate.stepUs));
+    if (std::string fast = describeRate(totals, rate); !fast.empty())
+      parts.push_back(std::move(fast));
+    if (rate.peakShare)
+      parts.push_back(fmt::format("{:.0f} % of peak", 100 * *rate.peakShare));
+    if (time->exposedUs > 0)
+      parts.push_back(fmt::format("{:.0f} % waiting",
+                                  100 * time->exposedUs / time->stepUs));
+  } else {
+    parts.push_back(formatFlops(totals.sums.flops));
+    if (plan.mesh.getNumDevices() > 1)
+      parts.push_back(totals.sums.wireBytes > 0
+                          ? formatBytes(totals.sums.wireBytes) + " sent"
+                          : "nothing sent");
+  }
+  if (limit)
+    parts.push_back(fmt::format("{} of {}{}", formatBytes(peak),
+                                formatBytes(*limit),
+                                peak <= *limit ? "" : ": does not fit"));
+  else
+    parts.push_back(formatBytes(peak) + " of memory");
+  return fmt::format("{}{}: {}\n", getSubject(plan),
+                     time || plan.mesh.getNumDevices() == 1
+                         ? ""
+                         : ", on each device",
+                     fmt::join(parts, ", "));
+}
+
 std::string plan::renderVerdict(const Plan &plan, const EqualScopes &scopes,
                                 const std::vector<Transfer> &transfers,
                                 const GpuUse &gpu,
-                                const layout::Machine &machine, size_t top,
+                                const layout::Machine &machine,
+                                const StepTime *stepTime, size_t top,
                                 std::optional<int64_t> limit) {
   std::string text = fmt::format("\npredicted for {}, from {}, not checked\n",
                                  machine.getLabel(), getBasis(machine));
-  if (!limit)
-    limit = machine.getMemoryBytes();
   if (limit)
     text += fmt::format("  {}\n", describeFit(plan, gpu, *limit));
-  const std::vector<int> unpriced = findUnpriced(plan, machine);
-  if (!unpriced.empty()) {
-    const exec::CommandT &command = *plan.commands[size_t(unpriced[0])].command;
+  if (!stepTime) {
+    const exec::CommandT &command =
+        *plan.commands[size_t(findUnpriced(plan, machine)[0])].command;
     return text + fmt::format("  no time: the machine has no matmuls of {}, "
                               "which {} of {} is{}\n",
                               getMatmulTypeName(command),
                               getName(command.phase), command.name,
                               getLine(plan, command.span.get()));
   }
-  const StepTime time(plan, transfers, machine);
-  std::string what =
-      plan.program->name == "step" ? "a training step" : "an evaluation";
+  const StepTime &time = *stepTime;
+  const StepRate rate(plan, machine, time.stepUs);
+  std::string what = getSubject(plan);
   if (const exec::ProgramT *accumulate = findAccumulate(plan.executable)) {
-    const Plan parts(plan.executable, *accumulate);
-    const double us = StepTime(parts, findTransfers(parts), machine).stepUs;
+    const auto runs = Plan(plan.executable, *accumulate).getRuns();
     text += fmt::format("  {} takes {}, each of its first {} {}\n", what,
-                        formatTime(time.stepUs + double(parts.getRuns()) * us),
-                        formatCount(parts.getRuns(), "part"), formatTime(us));
+                        formatTime(rate.stepUs), formatCount(runs, "part"),
+                        formatTime((rate.stepUs - time.stepUs) / double(runs)));
     what = "the last part";
   }
   text += fmt::format("  {} takes {}: {} computing", what,
@@ -134,6 +186,12 @@ std::string plan::renderVerdict(const Plan &plan, const EqualScopes &scopes,
                         formatTime(time.exposedUs),
                         100 * time.exposedUs / time.stepUs);
   text += "\n";
+  std::string fast = describeRate(StepTotals(plan, transfers), rate);
+  if (rate.peakShare)
+    fast += fmt::format("{}matmuls at {:.1f} % of the machine's peak (MFU)",
+                        fast.empty() ? "" : ", ", 100 * *rate.peakShare);
+  if (!fast.empty())
+    text += fmt::format("  {}\n", fast);
   if (const std::string bounds = describeBounds(plan, time); !bounds.empty())
     text += fmt::format("  bound by {}\n", bounds);
   const std::vector<StepCost> costs = findCosts(plan, transfers, scopes, time);

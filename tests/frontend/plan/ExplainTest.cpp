@@ -242,10 +242,13 @@ TEST_F(ExplainTest, the_end_of_a_name_is_enough_if_it_is_the_only_one) {
   executable.tensors[6]->name = "gradient of block/ff/y";
   EXPECT_THAT(explain("y"), HasSubstr("'block/ff/y': activation"));
   EXPECT_THAT(explain("gradient of y"), HasSubstr("'gradient of block/ff/y'"));
-  executable.tensors[1]->name = "block/y";
+  executable.tensors[4]->name = "block/y";
   EXPECT_EQ(explain("y"), "");
   EXPECT_EQ(message, "the plan has no collective, value or operation 'y'; "
-                     "several end so: 'block/y', 'block/ff/y'");
+                     "several end so: 'block/ff/y', 'block/y'");
+  // Of several the only parameter is meant.
+  executable.tensors[1]->name = "block/ff/out/y";
+  EXPECT_THAT(explain("y"), HasSubstr("'block/ff/out/y': parameter"));
 }
 
 TEST_F(ExplainTest, a_value_lists_its_collectives) {

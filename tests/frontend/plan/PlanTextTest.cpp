@@ -20,6 +20,7 @@ static std::string render(const exec::ExecutableT &executable) {
 
 TEST(PlanTextTest, reads_like_this) {
   EXPECT_EQ(render(plan::makeExample()), R"(tiny on data=2 x model=3: 6 devices
+a training step, on each device: 241 flop, 76 B sent, 512 B of memory
 layout: batch -> data, hidden -> model
 
 'batch 3@data': a device holds 3 of the 6 positions of batch, which is split over data
@@ -172,7 +173,8 @@ TEST(PlanTextTest, nothing_split) {
   executable.programs.push_back(std::make_unique<exec::ProgramT>());
   executable.programs.back()->name = "eval";
   std::string text = render(executable);
-  EXPECT_THAT(text, HasSubstr("tiny on 1 device\nlayout: nothing is split\n"));
+  EXPECT_THAT(text, HasSubstr("tiny on 1 device\nan evaluation: 0 flop, 0 B of memory\nlayout: "
+              "nothing is split\n"));
   EXPECT_THAT(text, HasSubstr("each evaluation, on each device"));
   EXPECT_THAT(text, HasSubstr("0 collectives"));
 }

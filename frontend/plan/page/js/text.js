@@ -19,6 +19,7 @@ function scaled(value, step, units) {
 const formatBytes = bytes => scaled(bytes, 1024, ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB']);
 const formatFlops = flops =>
     scaled(flops, 1000, ['flop', 'kflop', 'Mflop', 'Gflop', 'Tflop', 'Pflop', 'Eflop']);
+const formatNumber = number => scaled(number, 1000, ['', 'k', 'M', 'G', 'T', 'P']).trim();
 const formatTime = us =>
     us < 1 && us > 0 ? scaled(us * 1000, 1000, ['ns', 'µs']) : scaled(us, 1000, ['µs', 'ms', 's']);
 /** Times that are `step` apart, in one unit and with as many digits as tell them apart. */

@@ -58,7 +58,7 @@ function headline(plan) {
         'h1', {}, html('span.over', {}, 'Does not fit. '),
         `${formatBytes(peak)} where ${formatBytes(plan.limit)} are there`,
         soft(` on each device. If it did, ${anExecution(plan)} would ${costClause(plan, '')}`));
-  const cost = `${capital(anExecution(plan))} ${costClause(plan, 's')}${partsClause(plan)}`;
+  const cost = `${capital(anExecution(plan))} ${costClause(plan, 's')}${partsClause(plan)}${rateClause(plan)}`;
   if (plan.limit)
     return html(
         'h1', {}, `Fits. ${formatBytes(peak)} of ${formatBytes(plan.limit)}`,
@@ -92,6 +92,20 @@ function partsClause(plan) {
   return ` All parts ${
       plan.timed ? `take ${formatTime(step)}` :
                    `compute ${formatFlops(flops)} and send ${formatBytes(sent)}`}.`;
+}
+
+/**
+ * How fast that is, and how near the machine's peak its matmuls come.
+ * @param {Plan} plan
+ */
+function rateClause(plan) {
+  const {samples_per_s: samples, tokens_per_s: tokens, peak_share: share} = plan.json.totals;
+  const parts = [
+    samples != null && `${formatNumber(samples)} samples/s`,
+    tokens != null && `${formatNumber(tokens)} tokens/s`,
+    share != null && `${formatShare(share)} of the peak of its matmuls (MFU)`
+  ].filter(Boolean);
+  return parts.length ? ` ${parts.join(', ')}.` : '';
 }
 
 /**
