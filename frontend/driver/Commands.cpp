@@ -8,9 +8,11 @@
 #include "frontend/driver/ProgramCache.h"
 #include "frontend/driver/Report.h"
 #include "frontend/driver/SpecSession.h"
+#include "frontend/driver/TextOutput.h"
 #include "frontend/elaborate/Library.h"
 #include "frontend/plan/Quantities.h"
 #include "frontend/plan/text/Explain.h"
+#include "frontend/plan/text/TerminalText.h"
 #include "layout/Spelling.h"
 #include "runtime/cuda/library/SystemReport.h"
 #include "runtime/exec/Executable.h"
@@ -102,6 +104,12 @@ static std::vector<std::string> addFunction(std::vector<std::string> notes,
   return notes;
 }
 
+/// `text` as wide as its reader's terminal.
+static std::string fit(const std::string &text) {
+  const TextOutput output = TextOutput::of(codegen::standardOutput.str());
+  return output.wraps ? plan::wrapLines(text, output.width) : text;
+}
+
 /// What the plan says of `id`, and the standard library.
 static int printExplanation(const SpecArguments &spec,
                             const exec::ExecutableT &executable,
@@ -120,7 +128,7 @@ static int printExplanation(const SpecArguments &spec,
   if (function && (!text || spec.path.empty()))
     all = *function;
   if (text)
-    all += (all.empty() ? "" : "\n") + subject + "\n\n" + *text;
+    all += (all.empty() ? "" : "\n") + fit(subject + "\n\n" + *text);
   return write(spec, codegen::standardOutput, all);
 }
 
@@ -177,7 +185,7 @@ static int explainWithoutSpec(const SpecArguments &spec,
 int meshc::driver::runExplain(const SpecArguments &spec,
                               const ExplainArguments &explain) {
   if (std::optional<std::string> text = explainCode(explain.id))
-    return write(spec, codegen::standardOutput, *text);
+    return write(spec, codegen::standardOutput, fit(*text));
   if (isCode(explain.id))
     return fail(spec, frontend::Code::UnknownId,
                 fmt::format("no error has the code {}; codes stand in brackets "

@@ -17,6 +17,9 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
+#include <dlfcn.h>
+#include <link.h>
+
 using namespace mlir;
 using namespace meshc;
 using namespace meshc::driver;
@@ -104,8 +107,16 @@ LogicalResult meshc::driver::compile(ModuleOp module,
 }
 
 std::string meshc::driver::getLibraryFolder() {
-  llvm::SmallString<128> path(llvm::sys::fs::getMainExecutable(
-      nullptr, reinterpret_cast<void *>(&getLibraryFolder)));
+  // Of the program that this is in, or of the library that it is in.
+  auto *here = reinterpret_cast<void *>(&getLibraryFolder);
+  Dl_info info;
+  link_map *object = nullptr;
+  const bool isKnown = dladdr1(here, &info, reinterpret_cast<void **>(&object),
+                               RTLD_DL_LINKMAP) != 0;
+  llvm::SmallString<128> path;
+  if (!isKnown || StringRef(object->l_name).empty() ||
+      llvm::sys::fs::real_path(object->l_name, path))
+    path = llvm::sys::fs::getMainExecutable(nullptr, here);
   llvm::sys::path::remove_filename(path);
   llvm::sys::path::append(path, "..", "lib");
   llvm::sys::path::remove_dots(path, /*remove_dot_dot=*/true);

@@ -5,6 +5,7 @@
 #include "frontend/driver/Measure.h"
 #include "frontend/driver/Report.h"
 #include "frontend/driver/SpecSession.h"
+#include "frontend/driver/TextOutput.h"
 #include "frontend/plan/Quantities.h"
 #include "frontend/plan/StepTotals.h"
 #include "frontend/plan/json/PlanCompare.h"
@@ -15,13 +16,7 @@
 #include "frontend/plan/text/HeldPositions.h"
 #include "frontend/plan/text/PlanText.h"
 
-#include "llvm/Support/Process.h"
-
-#include <algorithm>
-#include <cstdlib>
 #include <fmt/format.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 using namespace meshc;
 using namespace meshc::driver;
@@ -76,36 +71,6 @@ static int findMachine(const SpecArguments &spec, TimedMachine &result) {
                 {"run 'meshc doctor --measure', which takes a minute"});
   result.machine = &result.host.emplace(**measured).get();
   return exitSuccess;
-}
-
-//===-- Where text goes ---------------------------------------------------===//
-
-/// Whether what is written to `output` is read on a terminal.
-static bool isTerminal(const std::string &output) {
-  return output == codegen::standardOutput && isatty(STDOUT_FILENO);
-}
-
-/// Columns of a text: those of the terminal, or as COLUMNS says; else as many
-/// as a page has.
-static size_t getWidth(const std::string &output) {
-  constexpr size_t least = 60, usual = 100;
-  const char *columns = std::getenv("COLUMNS");
-  size_t width = 0;
-  winsize size{};
-  if (columns && !llvm::StringRef(columns).getAsInteger(10, width))
-    return std::max(width, least);
-  if (isTerminal(output) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 &&
-      size.ws_col > 0)
-    return std::max<size_t>(size.ws_col, least);
-  return usual;
-}
-
-/// Whether text is coloured: on a terminal that has colours, unless NO_COLOR
-/// asks for none (https://no-color.org).
-static bool hasColours(const std::string &output) {
-  const char *refusal = std::getenv("NO_COLOR");
-  return isTerminal(output) && llvm::sys::Process::StandardOutHasColors() &&
-         !(refusal && *refusal);
 }
 
 static plan::RowOrder getOrder(const PlanArguments &plan) {
@@ -178,9 +143,9 @@ static int writeComparison(const SpecArguments &spec, const PlanArguments &plan,
                             compared.error);
   int code = exitSuccess;
   if (plan.emit == "text")
-    code =
-        write(spec, plan.output,
-              plan::renderComparisonText(*comparison, getWidth(plan.output)));
+    code = write(spec, plan.output,
+                 plan::renderComparisonText(*comparison,
+                                            TextOutput::of(plan.output).width));
   else if (plan.emit == "json")
     code = write(spec, plan.output, plan::renderComparisonJson(*comparison));
   else if (!pages.empty())
@@ -243,22 +208,23 @@ int meshc::driver::runPlan(const SpecArguments &spec,
   if (!plan.tensor.empty()) {
     std::string message;
     std::optional<std::string> text = plan::renderTensor(
-        executable, plan.tensor, getWidth(plan.output), message);
+        executable, plan.tensor, TextOutput::of(plan.output).width, message);
     return text ? write(spec, plan.output, *text)
                 : fail(spec, frontend::Code::UnknownId, message);
   }
+  const TextOutput output = TextOutput::of(plan.output);
   if (plan.emit == "text" && plan.check.empty())
-    return write(spec, plan.output,
-                 plan::renderPlanText(executable,
-                                      {.device = plan.device,
-                                       .memoryLimit = plan.memory,
-                                       .machine = machine,
-                                       .order = getOrder(plan),
-                                       .top = plan.top,
-                                       .showsRemarks = plan.remarks,
-                                       .width = getWidth(plan.output),
-                                       .isTerminal = isTerminal(plan.output),
-                                       .hasColours = hasColours(plan.output)}));
+    return write(
+        spec, plan.output,
+        plan::renderPlanText(executable, {.device = plan.device,
+                                          .memoryLimit = plan.memory,
+                                          .machine = machine,
+                                          .order = getOrder(plan),
+                                          .top = plan.top,
+                                          .showsRemarks = plan.remarks,
+                                          .width = output.width,
+                                          .wraps = output.wraps,
+                                          .hasColours = output.hasColours}));
   auto readSource = [&](std::string_view path) {
     return session.readSource(path);
   };

@@ -146,7 +146,7 @@ std::string PlanPrinter::print() {
           renderWaste(plan, options.width);
   if (options.showsRemarks)
     text += renderRemarks(plan, scopes, options.width, options.top);
-  if (options.isTerminal)
+  if (options.wraps)
     text = wrapLines(text, options.width);
   return options.hasColours ? colourPlan(text, plan.mesh) : text;
 }

@@ -32,10 +32,10 @@ struct PlanTextOptions {
   /// values at the peak; nothing: all values and a few of the others.
   std::optional<size_t> top = std::nullopt;
   bool showsRemarks = false;
-  /// Columns; 60 at least. Lines beside the table are wrapped on a terminal
-  /// alone, where the reader cannot scroll to their ends.
+  /// Columns; 60 at least. The table has no more; lines beside it have no more
+  /// if they are wrapped.
   size_t width = 100;
-  bool isTerminal = false;
+  bool wraps = false;
   bool hasColours = false;
 };
 

@@ -51,16 +51,48 @@ static void forEachLine(std::string_view text, Add add) {
   }
 }
 
+/// Whether a line is one of SourceQuote: "     12 | let h = x".
+static bool isQuote(std::string_view line) {
+  const size_t number = line.find_first_not_of(' ');
+  const size_t end = line.find_first_not_of("0123456789", number);
+  return number > 0 && end != std::string_view::npos &&
+         line.substr(end).starts_with(number == end ? "| " : " | ");
+}
+
+/// A quoted line, and the marks below it, up to `width` columns; as it is where
+/// the first mark stands beyond.
+static std::string cutQuote(std::string_view line, std::string_view marks,
+                            size_t width) {
+  const size_t first = std::min(marks.find('^'), marks.size());
+  std::string text(line);
+  if (countColumns(line) > width && first + 1 < width) {
+    size_t end = 0;
+    for (size_t columns = 0; columns + 1 < width; ++columns)
+      do
+        ++end;
+      while (end < line.size() &&
+             (static_cast<unsigned char>(line[end]) & 0xC0) == 0x80);
+    text = fmt::format("{}\u2026", line.substr(0, end));
+  }
+  return fmt::format("{}\n{}\n", text,
+                     first + 1 < width ? marks.substr(0, width) : marks);
+}
+
 std::string plan::wrapLines(std::string_view text, size_t width) {
+  std::vector<std::string_view> all;
+  forEachLine(text, [&](std::string_view line) { all.push_back(line); });
   std::string lines;
-  forEachLine(text, [&](std::string_view line) {
+  for (size_t i = 0; i < all.size(); ++i) {
+    const std::string_view line = all[i];
     const size_t indent = std::min(line.find_first_not_of(' '), line.size());
-    if (countColumns(line) <= width)
+    if (isQuote(line) && i + 1 < all.size())
+      lines += cutQuote(line, all[++i], width);
+    else if (countColumns(line) <= width)
       lines += fmt::format("{}\n", line);
     else
       lines += wrapWords(line.substr(0, indent), indent + 4,
                          line.substr(indent), width);
-  });
+  }
   return lines;
 }
 

@@ -21,7 +21,8 @@ std::string wrapWords(std::string_view first, size_t indent,
                       std::string_view text, size_t width);
 
 /// Wraps the lines of a rendered plan that are longer than `width` columns;
-/// what goes on is indented by four more.
+/// what goes on is indented by four more. Quoted lines of a source end
+/// at the width, if what is marked below them begins before.
 std::string wrapLines(std::string_view text, size_t width);
 
 /// A rendered plan for a terminal with colours: headings bold, the axes of the

@@ -143,11 +143,10 @@ std::string plan::renderSummary(const Plan &plan,
                                 peak <= *limit ? "" : ": does not fit"));
   else
     parts.push_back(formatBytes(peak) + " of memory");
-  return fmt::format("{}{}: {}\n", getSubject(plan),
-                     time || plan.mesh.getNumDevices() == 1
-                         ? ""
-                         : ", on each device",
-                     fmt::join(parts, ", "));
+  return fmt::format(
+      "{}{}: {}\n", getSubject(plan),
+      time || plan.mesh.getNumDevices() == 1 ? "" : ", on each device",
+      fmt::join(parts, ", "));
 }
 
 std::string plan::renderVerdict(const Plan &plan, const EqualScopes &scopes,

@@ -459,7 +459,7 @@ TEST(PlanTextTest, what_is_cut_off_is_counted) {
 TEST(PlanTextTest, lines_are_as_wide_as_the_terminal) {
   for (size_t width : {60, 80, 100, 160}) {
     const std::string text = plan::renderPlanText(
-        plan::makeExampleWithOverlap(), {.width = width, .isTerminal = true});
+        plan::makeExampleWithOverlap(), {.width = width, .wraps = true});
     std::istringstream lines(text);
     size_t longest = 0;
     for (std::string line; std::getline(lines, line);) {
