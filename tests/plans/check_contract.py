@@ -395,6 +395,14 @@ def check_times(plan):
              if not math.isclose(totals[name], value, abs_tol=tolerance)]
     if not math.isclose(end, totals["step_us"], abs_tol=tolerance):
         found.append(f"the last command ends at {end}, the step at {totals['step_us']}")
+    first = totals.get("first_parts", {"runs": 0, "step_us": 0})
+    whole = totals["step_us"] + first["runs"] * first["step_us"]
+    found += [f"{name}_per_s is {totals[f'{name}_per_s']}, {totals[name]} in {whole} us"
+              for name in ("samples", "tokens") if name in totals
+              and not math.isclose(totals[f"{name}_per_s"], totals[name] * 1e6 / whole,
+                                   rel_tol=2e-3 / whole + 1e-9, abs_tol=2e-3)]
+    if plan["target"] == "cuda" and not 0 <= totals["peak_share"] < 1:
+        found.append(f"{totals['peak_share']} of the peak")
     return found
 
 

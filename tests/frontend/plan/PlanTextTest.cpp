@@ -173,8 +173,11 @@ TEST(PlanTextTest, nothing_split) {
   executable.programs.push_back(std::make_unique<exec::ProgramT>());
   executable.programs.back()->name = "eval";
   std::string text = render(executable);
-  EXPECT_THAT(text, HasSubstr("tiny on 1 device\nan evaluation: 0 flop, 0 B of memory\nlayout: "
-              "nothing is split\n"));
+  EXPECT_THAT(
+      text,
+      HasSubstr(
+          "tiny on 1 device\nan evaluation: 0 flop, 0 B of memory\nlayout: "
+          "nothing is split\n"));
   EXPECT_THAT(text, HasSubstr("each evaluation, on each device"));
   EXPECT_THAT(text, HasSubstr("0 collectives"));
 }
