@@ -58,7 +58,7 @@ function headline(plan) {
         'h1', {}, html('span.over', {}, 'Does not fit. '),
         `${formatBytes(peak)} where ${formatBytes(plan.limit)} are there`,
         soft(` on each device. If it did, ${anExecution(plan)} would ${costClause(plan, '')}`));
-  const cost = `${capital(anExecution(plan))} ${costClause(plan, 's')}${partsClause(plan)}${rateClause(plan)}`;
+  const cost = `${capital(anExecution(plan))} ${costClause(plan, 's')}${partsClause(plan)}`;
   if (plan.limit)
     return html(
         'h1', {}, `Fits. ${formatBytes(peak)} of ${formatBytes(plan.limit)}`,
@@ -95,17 +95,17 @@ function partsClause(plan) {
 }
 
 /**
- * How fast that is, and how near the machine's peak its matmuls come.
+ * How fast a step of all parts is, and how near the machine's peak its matmuls come.
  * @param {Plan} plan
  */
-function rateClause(plan) {
+function rateLines(plan) {
   const {samples_per_s: samples, tokens_per_s: tokens, peak_share: share} = plan.json.totals;
   const parts = [
     samples != null && `${formatNumber(samples)} samples/s`,
     tokens != null && `${formatNumber(tokens)} tokens/s`,
-    share != null && `${formatShare(share)} of the peak of its matmuls (MFU)`
+    share != null && `${formatShare(share)} of the peak (MFU)`
   ].filter(Boolean);
-  return parts.length ? ` ${parts.join(', ')}.` : '';
+  return parts.map(part => html('div.rate', {}, part));
 }
 
 /**
@@ -272,7 +272,7 @@ function stepTotal(plan) {
   const scale = plan.trace ? Math.max(step, measuredStep(plan)) : step;
   return [
     totalRow(
-        formatTime(step), `${anExecution(plan)}, predicted`,
+        formatTime(step), [`${anExecution(plan)}, predicted`, rateLines(plan)],
         `${capital(plan.execution)}: ${formatTime(step)}`, [computed, ...parts], scale),
     measuredTotal(plan, scale)
   ];
