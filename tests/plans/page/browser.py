@@ -22,12 +22,15 @@ except ImportError:
     sys.exit("no Selenium for this Python: run '.ci/install-packages test'")
 
 import compiler  # noqa: E402, of the folder above
+import gpt3  # noqa: E402
 
 # What every check looks at: the page has each of these views.
 VIEWS = ("verdict", "layout", "devices", "mesh", "graph", "ledger", "timeline", "memory")
 WIDTHS = (800, 1280, 1920)
 CONVNET = ["samples/convnet.mesh", "--mesh", "data=2,rows=3"]
-
+# GPT-3 on as many devices with a few of its layers: layers that are alike are one row, so that
+# the page has the same rows and is planned and opened in a tenth of the time.
+FEW_LAYERS = [gpt3.SPEC, *gpt3.get_options(layers=6)]
 
 ANSWER = '<script type="application/json" id="answer">'
 PLAN = '<script type="application/octet-stream" id="plan">'
@@ -85,6 +88,15 @@ def make_template(meshc, root):
     return page
 
 
+# Whether an element, or the beginning of it, is in sight and nothing covers it.
+SEEN = """
+    const isSeen = element => {
+      if (!element) return false;
+      const {left, top, width, height} = element.getBoundingClientRect();
+      const [x, y] = [left + Math.min(width / 2, 60), top + Math.min(height / 2, 12)];
+      const found = document.elementFromPoint(x, y);
+      return !!found && element.contains(found);
+    };"""
 LIT = """
     const lit = (view, kind) => {
       const {plan} = planPage.page;
@@ -123,6 +135,10 @@ class Browser:
     def resize(self, width, height):
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
             "width": width, "height": height, "deviceScaleFactor": 1, "mobile": False})
+
+    def settle(self):
+        """Until the views are drawn for the width, which they are a moment after it changes."""
+        self.driver.execute_async_script("setTimeout(arguments[0], 200)")
 
     def open(self, plans, link="", all_views=True):
         """Opens a page of these plans with every view built, and checks that it fetched nothing."""
@@ -200,14 +216,8 @@ class Browser:
             })();""" % script, links)
 
     def is_seen(self, selector):
-        """Whether the first such element, or the beginning of it, is in sight and nothing covers it."""
-        return self.run("""
-            const element = document.querySelector(arguments[0]);
-            if (!element) return false;
-            const {left, top, width, height} = element.getBoundingClientRect();
-            const [x, y] = [left + Math.min(width / 2, 60), top + Math.min(height / 2, 12)];
-            const found = document.elementFromPoint(x, y);
-            return !!found && (element.contains(found));""", selector)
+        """Whether the first such element is in sight."""
+        return self.run(SEEN + "return isSeen(document.querySelector(arguments[0]));", selector)
 
     def text(self, selector="body"):
         return self.run("return document.querySelector(arguments[0]).textContent", selector)

@@ -8,7 +8,6 @@ import re
 
 import browser
 import cases
-import gpt3
 
 UNEVEN = {
     "mlp": [cases.MLP],
@@ -32,7 +31,7 @@ COPIED = {
     "megatron": ["samples/layouts/megatron.mesh", "--machine", "h100"],
     "mlp, all copies": [cases.MLP, "--layout", ""],
     "one device": [cases.MLP, "--mesh", "data=1,model=1"],
-    "GPT-3": [gpt3.SPEC, *gpt3.get_options()],
+    "GPT-3": browser.FEW_LAYERS,
 }
 
 
@@ -190,6 +189,8 @@ def check_sums(page, plan, name):
 
 def main():
     compiler, page = browser.start()
+    # What is printed is read by lines, however long.
+    compiler.environment["COLUMNS"] = "9999"
     with page:
         for name, arguments in UNEVEN.items():
             for machine in ([], ["--machine", "h100"]):

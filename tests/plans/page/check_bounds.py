@@ -4,11 +4,10 @@ import re
 
 import browser
 import cases
-import gpt3
 
 MACHINE = ["--machine", "h100"]
 SAMPLES = {"mlp": [cases.MLP, *MACHINE], "blocks": [cases.BLOCKS, *MACHINE, "--precision", "bf16"],
-           "convnet": [*browser.CONVNET, *MACHINE], "GPT-3": [gpt3.SPEC, *gpt3.get_options()]}
+           "convnet": [*browser.CONVNET, *MACHINE], "GPT-3": browser.FEW_LAYERS}
 WORDS = {"flops": "arithmetic", "memory": "memory", "launch": "launches"}
 
 

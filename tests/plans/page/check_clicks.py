@@ -2,37 +2,37 @@
 
 import browser
 import cases
-import gpt3
 
 MACHINE = ["--machine", "h100"]
 SAMPLES = {"mlp": [cases.MLP], "mlp on H100": [cases.MLP, *MACHINE],
            "blocks": [cases.BLOCKS, *MACHINE, "--try", "batch=data"],
            "convnet": [*browser.CONVNET, *MACHINE], "does not fit": [cases.MLP, "--memory", "4MiB"],
-           "GPT-3": [gpt3.SPEC, *gpt3.get_options()]}
+           "GPT-3": browser.FEW_LAYERS}
 # Where an item of a kind is shown.
 SHOWN = {"axis": "#mesh .selected", "collective": "#ledger tr.selected", "line": ".line.selected",
          "value": "#memory tr.selected"}
 
 
 def check_verdict(page, name, width):
-    buttons = page.count("#verdict button")
-    page.expect(buttons > 4, f"{name}: the verdict has {buttons} buttons")
-    kinds = set()
-    for place in range(buttons):
-        text = page.run("""
-            const {page} = planPage;
-            page.select(null);
-            scrollTo(0, 0);
-            const button = document.querySelectorAll('#verdict button')[arguments[0]];
-            button.click();
-            return button.textContent;""", place)
-        item = page.run("const {item} = planPage.page; return item && item.kind")
-        kinds.add(item)
-        shown = SHOWN[item] if item else "#copies" if "copies" in text else "#memory"
-        # An axis over which nothing is sent has no row.
-        if item == "axis" and not page.count(shown):
-            shown = "#mesh .device-box.in"
-        page.expect(page.is_seen(shown), f"{name}: at {width} px {text} selects a {item}, which is out of sight")
+    clicked = page.run(browser.SEEN + """
+        const {page} = planPage;
+        const [selectors] = arguments;
+        const find = selector => document.querySelector(selector);
+        return [...document.querySelectorAll('#verdict button')].map(button => {
+          page.select(null);
+          scrollTo(0, 0);
+          button.click();
+          const kind = page.item && page.item.kind;
+          const text = button.textContent;
+          const selector = kind ? selectors[kind] : text.includes('copies') ? '#copies' : '#memory';
+          // An axis over which nothing is sent has no row.
+          const shown = find(selector) || kind === 'axis' && find('#mesh .device-box.in');
+          return [text, kind, isSeen(shown)];
+        });""", SHOWN)
+    page.expect(len(clicked) > 4, f"{name}: the verdict has {len(clicked)} buttons")
+    for text, kind, seen in clicked:
+        page.expect(seen, f"{name}: at {width} px {text} selects a {kind}, which is out of sight")
+    kinds = {kind for _, kind, _ in clicked}
     page.expect({"axis", "line"} <= kinds, f"{name}: the verdict selects {kinds}")
 
 
@@ -43,6 +43,7 @@ def main():
             page.open_plan(compiler, *arguments)
             for width in browser.WIDTHS:
                 page.resize(width, 900)
+                page.settle()
                 check_verdict(page, name, width)
         page.finish()
 

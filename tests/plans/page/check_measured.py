@@ -2,11 +2,10 @@
 
 import browser
 import cases
-import gpt3
 
 MACHINE = ["--machine", "h100"]
 SAMPLES = {"mlp": [cases.MLP], "mlp on H100": [cases.MLP, *MACHINE], "blocks": [cases.BLOCKS, *MACHINE],
-           "GPT-3": [gpt3.SPEC, *gpt3.get_options()]}
+           "GPT-3": browser.FEW_LAYERS}
 
 
 def trace(plan, has_plain_steps):

@@ -6,7 +6,6 @@ import tempfile
 
 import browser
 import cases
-import gpt3
 
 # One rule finds the axis taken, one no dimension that the axis divides.
 LOST = """
@@ -92,23 +91,28 @@ def check_links(page, plan, name):
     """The line of each rule is in sight after a click on its link, and selected."""
     for width in browser.WIDTHS:
         page.resize(width, 900)
-        for index in page.run("""
-                const seen = new Set();
-                return planPage.page.plan.values.filter(value => {
+        page.settle()
+        for text, line, seen in page.run(browser.SEEN + """
+                const {page} = planPage;
+                const keys = new Set();
+                const values = page.plan.values.filter(value => {
                   const key = JSON.stringify([value.dims.map(dim => dim.rules), value.lost]);
-                  return !seen.has(key) && seen.add(key);
-                }).map(value => value.index);"""):
-            page.select("value", index)
-            for place in range(page.count(".inspector .rules button.link")):
-                page.select("value", index)
-                text = page.run("""
-                    const link = document.querySelectorAll('.inspector .rules button.link')[arguments[0]];
-                    link.click();
-                    return link.textContent;""", place)
-                line = page.run("const {item, plan} = planPage.page; return item.kind === 'line' && plan.lines[item.index]")
-                shown = line["path"] if line["path"].startswith("-") else f"line {line['number']}"
-                page.expect(text.split(":")[-1] == shown.split(" ")[-1] or text == shown, f"{name}: {text} selects {shown}")
-                page.expect(page.is_seen(".line.selected"), f"{name}: {text} is out of sight at {width} px")
+                  return !keys.has(key) && keys.add(key);
+                });
+                const linksOf = ({index}) => {
+                  page.select({kind: 'value', index}, true);
+                  return [...document.querySelectorAll('.inspector .rules button.link')];
+                };
+                return values.flatMap(value => linksOf(value).map((_, place) => {
+                  const link = linksOf(value)[place];
+                  link.click();
+                  const {kind, index} = page.item;
+                  return [link.textContent, kind === 'line' && page.plan.lines[index],
+                          isSeen(document.querySelector('.line.selected'))];
+                }));"""):
+            shown = line["path"] if line["path"].startswith("-") else f"line {line['number']}"
+            page.expect(text.split(":")[-1] == shown.split(" ")[-1] or text == shown, f"{name}: {text} selects {shown}")
+            page.expect(seen, f"{name}: {text} is out of sight at {width} px")
     page.resize(1280, 900)
 
 
@@ -127,7 +131,7 @@ def main():
             page.expect(splits == expected, f"{name}: {splits} split values, the rules are {expected}")
             if name in ("mlp", "ulysses"):
                 check_links(page, plan, name)
-        plan = compiler.plan(gpt3.SPEC, *gpt3.get_options())
+        plan = compiler.plan(*browser.FEW_LAYERS)
         page.open([plan])
         check_plan(page, plan, "GPT-3")
         check_links(page, plan, "GPT-3")

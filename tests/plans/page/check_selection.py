@@ -3,7 +3,6 @@ fold opens it; selecting again clears; the device and the selection are in the l
 
 import browser
 import cases
-import gpt3
 
 
 def get_collectives(plan, line):
@@ -44,15 +43,21 @@ def check_first_lines(page, plan, name):
         # Of many rows one height is enough.
         for height in (640, 900) if len(plan["collectives"]) < 50 else (640,):
             page.resize(width, height)
+            page.settle()
             page.run("document.querySelector('.columns').scrollIntoView()")
-            for index in range(page.run("return planPage.page.plan.collectives.length")):
-                page.run("planPage.page.select(null); document.querySelector('.lines').scrollTop = arguments[0]", index % 2 * 9999)
-                page.select("collective", index)
-                what = f"{name}: at {width} x {height} of {page.run('return planPage.page.plan.collectives[arguments[0]].id', index)}"
-                page.expect(page.text(".inspector .cause .step") == "1" and page.is_seen(".inspector .cause li"),
-                            f"{what} the inspector hides the first line")
-                first = page.run("return planPage.page.plan.collectives[arguments[0]].steps[0]", index)
-                page.expect(width < 1000 or page.is_seen(f'.line[data-index="{first}"] .step'), f"{what} the source hides line {first + 1}")
+            for id_, first, number, inspected, shown in page.run(browser.SEEN + """
+                    const {page} = planPage;
+                    const find = selector => document.querySelector(selector);
+                    return page.plan.collectives.map(({id, steps: [first]}, index) => {
+                      page.select(null);
+                      find('.lines').scrollTop = index % 2 * 9999;
+                      page.select({kind: 'collective', index}, true);
+                      return [id, first, find('.inspector .cause .step').textContent, isSeen(find('.inspector .cause li')),
+                              isSeen(find(`.line[data-index="${first}"] .step`))];
+                    });"""):
+                what = f"{name}: at {width} x {height} of {id_}"
+                page.expect(number == "1" and inspected, f"{what} the inspector hides the first line")
+                page.expect(width < 1000 or shown, f"{what} the source hides line {first + 1}")
     page.resize(1280, 900)
 
 
@@ -226,14 +231,17 @@ def check_parts(page, compiler):
     page.expect(not wrong, f"parts: these are no sums: {wrong}")
     ledger = {collective["id"]: collective["part"] for collective in plan["collectives"]}
     lines = {entry["id"]: (entry["part"], entry["span"]) for kind in ("ops", "tensors") for entry in plan[kind]}
-    for part in plan["parts"][1:]:
-        page.select("part", list(parts).index(part["id"]))
+    for part, ids, indices in zip(plan["parts"][1:], *zip(*page.run(browser.LIT + """
+            return [...Array(arguments[0]).keys()].slice(1).map(index => {
+              planPage.page.select({kind: 'part', index}, true);
+              return [lit('ledger', 'related'), [...planPage.page.related.line.keys()]];
+            });""", len(parts))), strict=True):
         own = {id_ for id_, of in ledger.items() if is_in(of, part["id"])}
-        page.expect(own <= page.lit("ledger"), f"parts: {part['name']} lights {page.lit('ledger')}, not {own}")
+        page.expect(own <= set(ids), f"parts: {part['name']} lights {ids}, not {own}")
         folds = {one["fold"] for one in plan["collectives"] if one["id"] in own}
         others = {one["id"] for one in plan["collectives"] if one["fold"] not in folds}
-        page.expect(not others & page.lit("ledger"), f"parts: {part['name']} lights others")
-        lit = {index + 1 for index in page.run("return [...planPage.page.related.line.keys()]")}
+        page.expect(not others & set(ids), f"parts: {part['name']} lights others")
+        lit = {index + 1 for index in indices}
         of = {span["line"] for within, span in lines.values() if span and is_in(within, part["id"])}
         page.expect(lit and lit <= of, f"parts: {part['name']} lights the lines {lit}, of {of}")
     page.run("""document.querySelector("#parts tr[data-index]").click()""")
@@ -258,7 +266,7 @@ def main():
             check_collectives(page, plan, name)
             check_ledger(page, plan, name)
         for name, arguments in {"mlp": [cases.MLP], "blocks": [cases.BLOCKS, "--machine", "h100"],
-                                "GPT-3": [gpt3.SPEC, *gpt3.get_options()]}.items():
+                                "GPT-3": browser.FEW_LAYERS}.items():
             plan = compiler.plan(*arguments)
             page.open([plan])
             check_ledger(page, plan, name)

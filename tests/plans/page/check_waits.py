@@ -5,12 +5,11 @@ import re
 
 import browser
 import cases
-import gpt3
 
 MACHINE = ["--machine", "h100"]
 SAMPLES = {"mlp": [cases.MLP, *MACHINE], "blocks": [cases.BLOCKS, *MACHINE],
            "fsdp": ["samples/layouts/fsdp.mesh", *MACHINE], "convnet": [*browser.CONVNET, *MACHINE],
-           "GPT-3": [gpt3.SPEC, *gpt3.get_options()]}
+           "GPT-3": browser.FEW_LAYERS}
 # Times of the JSON are whole nanoseconds.
 APART = 0.0025
 
