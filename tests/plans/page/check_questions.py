@@ -4,14 +4,15 @@ large plan. Every click is one of the pointer, on what is there to be clicked.""
 import browser
 import cases
 import gpt3
-from selenium.webdriver.common.by import By
 
 MOST_CLICKS = 3
-# Each has 8 devices or more, two plans, and a machine of 80 GB.
+# Each has 8 devices or more, two plans, and a machine of 80 GB. All layers of GPT-3 are more of
+# the same rows: one width is enough.
 SAMPLES = {
-    "mlp": ([cases.MLP, "--machine", "h100", "--mesh", "data=2,model=4"], "batch=data,pixel=model", "w1"),
-    "blocks": ([cases.BLOCKS, "--machine", "h100"], "batch=data", "layer/block/ff/w1"),
-    "GPT-3": ([gpt3.SPEC, *gpt3.get_options()], "batch=data", "layer/block/ff/w1"),
+    "mlp": ([cases.MLP, "--machine", "h100", "--mesh", "data=2,model=4"], "batch=data,pixel=model", "w1", browser.WIDTHS),
+    "blocks": ([cases.BLOCKS, "--machine", "h100"], "batch=data", "layer/block/ff/w1", browser.WIDTHS),
+    "layers of GPT-3": (browser.FEW_LAYERS, "batch=data", "layer/block/ff/w1", browser.WIDTHS),
+    "GPT-3": ([gpt3.SPEC, *gpt3.get_options()], "batch=data", "layer/block/ff/w1", (1280,)),
 }
 
 
@@ -40,13 +41,16 @@ class Reader:
         self.page.driver.execute_async_script("setTimeout(arguments[0], 200)")
 
     def click(self, selector, text=None):
-        elements = [element for element in self.page.driver.find_elements(By.CSS_SELECTOR, selector)
-                    if text is None or element.text.startswith(text)]
-        if not elements:
+        element = self.page.run("""
+            const [selector, text] = arguments;
+            const found = [...document.querySelectorAll(selector)].find(
+                element => text === null || element.innerText.trim().startsWith(text));
+            found?.scrollIntoView({block: 'center'});
+            return found;""", selector, text)
+        if not element:
             self.page.fail(f"{self.question} there is no {selector} of {text}")
             return
-        self.page.run("arguments[0].scrollIntoView({block: 'center'})", elements[0])
-        elements[0].click()
+        element.click()
         self.clicks += 1
 
     def show(self, view):
@@ -56,11 +60,13 @@ class Reader:
         """What answers is in sight, and has these words."""
         page = self.page
         page.expect(self.clicks <= MOST_CLICKS, f"{self.question} takes {self.clicks} clicks")
-        if not page.count(selector):
+        seen, said = page.run(browser.SEEN + """
+            const found = document.querySelector(arguments[0]);
+            return [isSeen(found), found && found.textContent];""", selector)
+        if said is None:
             page.fail(f"{self.question} there is no {selector}")
             return
-        page.expect(page.is_seen(selector), f"{self.question} {selector} is out of sight after {self.clicks} clicks")
-        said = page.text(selector)
+        page.expect(seen, f"{self.question} {selector} is out of sight after {self.clicks} clicks")
         for word in words:
             page.expect(word in said, f"{self.question} {selector} says {said}, not {word}")
 
@@ -184,9 +190,9 @@ QUESTIONS = (ask_what_a_device_holds, ask_what_causes_the_largest, ask_what_is_e
 def main():
     compiler, page = browser.start()
     with page:
-        for name, (arguments, layout, value) in SAMPLES.items():
+        for name, (arguments, layout, value, widths) in SAMPLES.items():
             plans = [compiler.plan(*arguments), compiler.plan(*arguments, "--layout", layout)]
-            for width in browser.WIDTHS:
+            for width in widths:
                 page.resize(width, 900)
                 page.driver.get("about:blank")
                 reader = Reader(page, plans, value, width, name)

@@ -7,30 +7,27 @@ import tempfile
 
 import browser
 import cases
-import gpt3
 
 MACHINE = ["--machine", "h100"]
 
 
 def check_content(page, name):
-    for view in browser.VIEWS:
-        shown = page.run("""
-            const view = document.getElementById(arguments[0]);
-            return [view.textContent.trim().length, view.getBoundingClientRect().height];""", view)
+    for view, shown in zip(browser.VIEWS, page.run("""
+            return arguments[0].map(id => document.getElementById(id)).map(
+                view => [view.textContent.trim().length, view.getBoundingClientRect().height]);""", browser.VIEWS), strict=True):
         page.expect(shown[0] > 60 and shown[1] > 100, f"{name}: {view} has no content: {shown}")
+    said = page.text("#main")
     for word in ("undefined", "NaN", "[object", "Infinity"):
-        page.expect(word not in page.text("#main"), f"{name}: the page says {word}")
+        page.expect(word not in said, f"{name}: the page says {word}")
 
 
 def check_width(page, name, width):
     page.resize(width, 900)
     page.run("dispatchEvent(new Event('resize'))")
-    page.driver.set_script_timeout(5)
-    page.driver.execute_async_script("setTimeout(arguments[0], 200)")
-    overflow = page.run("return document.documentElement.scrollWidth - document.documentElement.clientWidth")
-    page.expect(overflow <= 0, f"{name}: {overflow} px wider than {width} px")
+    page.settle()
     # Text of a drawing is neither scaled nor cut off.
-    cut = page.run("""
+    overflow, cut = page.run("""
+        const {scrollWidth, clientWidth} = document.documentElement;
         const cut = [];
         for (const picture of document.querySelectorAll('.view svg')) {
           const frame = picture.getBoundingClientRect();
@@ -40,7 +37,8 @@ def check_width(page, name, width):
               cut.push(`${picture.closest('section').id}: ${text.textContent}`);
           }
         }
-        return cut;""")
+        return [scrollWidth - clientWidth, cut];""")
+    page.expect(overflow <= 0, f"{name}: {overflow} px wider than {width} px")
     for text in cut:
         page.fail(f"{name}: cut off at {width} px: {text}")
 
@@ -173,10 +171,9 @@ def check_compare(page, compiler):
 
 def check_sums_over_axes(page, compiler):
     """What is sent over several axes at once counts once: the rows of a plan add up to what it sends."""
-    gpt = [gpt3.SPEC, *gpt3.get_options()]
     for name, arguments, other in (("convnet", browser.CONVNET, "batch=data+rows"),
                                    ("hybrid", ["samples/layouts/hybrid.mesh"], "batch=server,d_ff=inner"),
-                                   ("GPT-3", gpt, "batch=data+model")):
+                                   ("GPT-3", browser.FEW_LAYERS, "batch=data+model")):
         plans = [compiler.plan(*arguments), compiler.plan(*arguments, "--layout", other)]
         sent = [{} for _ in plans]
         for plan, own in zip(plans, sent):
@@ -210,17 +207,18 @@ def check_narrow(page, compiler):
           return left < room.left || right > Math.min(room.right, find.left);
         }).map(button => button.textContent);""")
     page.expect(page.count("#top nav button") == 11 and not cut, f"800 px: names of the header are cut off: {cut}")
-    page.open_plan(compiler, "bench/gpt.mesh", "--machine", "a100", "--precision", "bf16",
-                   "--mesh", "data=128,model=8", "-D", "heads=96", "-D", "d_model=12288", "-D", "layers=5", "-D", "batch=1536")
-    for index in range(page.run("return planPage.page.plan.collectives.length")):
-        page.select("collective", index)
-        hidden = page.run("""
-            const node = document.querySelector('#graph .node.selected');
-            if (!node) return null;
-            const box = document.querySelector('.graph-box').getBoundingClientRect();
-            const {left, right} = node.getBoundingClientRect();
-            return left < box.left || right > box.right ? node.textContent : null;""")
-        page.expect(hidden is None, f"800 px: selected in the graph and out of sight: {hidden}")
+    page.open_plan(compiler, *browser.FEW_LAYERS)
+    drawn = page.run("""
+        return planPage.page.plan.collectives.map((_, index) => {
+          planPage.page.select({kind: 'collective', index}, true);
+          const node = document.querySelector('#graph .node.selected');
+          if (!node) return null;
+          const box = document.querySelector('.graph-box').getBoundingClientRect();
+          const {left, right} = node.getBoundingClientRect();
+          return [node.textContent, left >= box.left && right <= box.right];
+        }).filter(Boolean);""")
+    hidden = [text for text, seen in drawn if not seen]
+    page.expect(len(drawn) > 2 and not hidden, f"800 px: of {len(drawn)} selected in the graph are out of sight: {hidden}")
     page.resize(1280, 900)
 
 
@@ -263,10 +261,14 @@ def check_halo(page, compiler):
         const {plan} = planPage.page;
         return [...new Set(plan.collectives.filter(one => one.value >= 0 && one.kind === 'exchange').map(one => one.value))];""")
     page.expect(len(values) > 5, f"halo: {len(values)} values are exchanged")
-    for value in values:
-        page.select("value", value)
-        page.expect(page.count("#devices .halo-band") > 0, f"halo: none of value {value} is drawn")
-        page.expect("sent by its neighbours" in page.text("#devices"), f"halo: the device of value {value} reads nothing")
+    for value, (bands, said) in zip(values, page.run("""
+            return arguments[0].map(index => {
+              planPage.page.select({kind: 'value', index}, true);
+              const devices = document.getElementById('devices');
+              return [devices.querySelectorAll('.halo-band').length, devices.textContent];
+            });""", values), strict=True):
+        page.expect(bands > 0, f"halo: none of value {value} is drawn")
+        page.expect("sent by its neighbours" in said, f"halo: the device of value {value} reads nothing")
 
 
 def check_edges(page, compiler):
@@ -341,25 +343,25 @@ def check_media(page, compiler):
 
 def check_marks(page, compiler):
     """No two marks of an axis are called alike, however close the window is."""
-    gpt = [gpt3.SPEC, *gpt3.get_options()]
-    for name, arguments in (("mlp", [cases.MLP]), ("mlp on H100", [cases.MLP, *MACHINE]), ("GPT-3", gpt)):
+    windows = [(start, length) for length in (1, 0.37, 0.1, 0.013, 1e-3, 1e-4, 1e-5) for start in (0, 0.31, 0.77)]
+    for name, arguments in (("mlp", [cases.MLP]), ("mlp on H100", [cases.MLP, *MACHINE]), ("GPT-3", browser.FEW_LAYERS)):
         page.open_plan(compiler, *arguments)
         for width in browser.WIDTHS:
             check_width(page, name, width)
-            for length in (1, 0.37, 0.1, 0.013, 1e-3, 1e-4, 1e-5):
-                for start in (0, 0.31, 0.77):
-                    drawings = page.run("""
-                        const {page} = planPage;
-                        const {total} = page.track;
-                        page.setWindow(arguments[0] * total, (arguments[0] + arguments[1]) * total);
-                        return [...document.querySelectorAll('#timeline svg, #memory svg')].map(
-                          picture => [...picture.querySelectorAll('.mark')].map(mark => mark.textContent));""", start, length)
-                    page.expect(len(drawings) == 3, f"marks: {name}: {len(drawings)} drawings have some")
-                    for marks in drawings:
-                        page.expect(len(set(marks)) == len(marks), f"marks: {name} at {width} px: {length} from {start} has {marks}")
-                    page.expect(len(drawings[0]) > 2 and len(drawings[2]) > 2, f"marks: {name} at {width} px: only {drawings}")
-                    if "on" in name or name == "GPT-3":
-                        page.expect(len(drawings[1]) > 1, f"marks: {name} at {width} px: {length} from {start} has {drawings[1]}")
+            for (start, length), drawings in zip(windows, page.run("""
+                    const {page} = planPage;
+                    const {total} = page.track;
+                    return arguments[0].map(([start, length]) => {
+                      page.setWindow(start * total, (start + length) * total);
+                      return [...document.querySelectorAll('#timeline svg, #memory svg')].map(
+                          picture => [...picture.querySelectorAll('.mark')].map(mark => mark.textContent));
+                    });""", windows), strict=True):
+                page.expect(len(drawings) == 3, f"marks: {name}: {len(drawings)} drawings have some")
+                for marks in drawings:
+                    page.expect(len(set(marks)) == len(marks), f"marks: {name} at {width} px: {length} from {start} has {marks}")
+                page.expect(len(drawings[0]) > 2 and len(drawings[2]) > 2, f"marks: {name} at {width} px: only {drawings}")
+                if "on" in name or name == "GPT-3":
+                    page.expect(len(drawings[1]) > 1, f"marks: {name} at {width} px: {length} from {start} has {drawings[1]}")
     page.resize(1280, 900)
 
 
@@ -377,9 +379,13 @@ def check_kinds(page, compiler):
         seen = {id_ for id_, products, label in drawn if id_ in operations and products and label.endswith("convolution")}
         page.expect(seen == set(operations), f"kinds: {name}: of {len(operations)} convolutions {len(seen)} are drawn as such")
         page.expect("convolution" in page.text("#timeline .key"), f"kinds: {name}: the timeline does not say what is dark")
-        for id_ in operations:
-            page.select("operation", page.run("return planPage.page.plan.operationOf.get(arguments[0])", id_))
-            page.expect("convolution" in page.text(".inspector .facts"), f"kinds: {name}: of {id_} is said {page.text('.inspector .facts')}")
+        for id_, said in zip(operations, page.run("""
+                const {page} = planPage;
+                return arguments[0].map(id => {
+                  page.select({kind: 'operation', index: page.plan.operationOf.get(id)}, true);
+                  return document.querySelector('.inspector .facts').textContent;
+                });""", list(operations)), strict=True):
+            page.expect("convolution" in said, f"kinds: {name}: of {id_} is said {said}")
         nodes = page.run("""
             return [...document.querySelectorAll('#graph .node:not(.sent)')].map(
               node => [planPage.page.plan.operations[planPage.page.plan.operationOf.get(node.dataset.index)].ids, node.getAttribute('aria-label')]);""")
