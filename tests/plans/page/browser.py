@@ -17,7 +17,6 @@ try:
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
     from selenium.webdriver.common.keys import Keys
-    from selenium.webdriver.support.wait import WebDriverWait
 except ImportError:
     sys.exit("no Selenium for this Python: run '.ci/install-packages test'")
 
@@ -156,9 +155,15 @@ class Browser:
         self.take_log()
         self.address = path.as_uri()
         self.driver.get(self.address + (f"#{link}" if link else ""))
-        WebDriverWait(self.driver, 20, 0.01).until(lambda _: self.run("return !!window.planPage"))
-        if all_views:
-            self.run("for (const name of ['beforeprint', 'afterprint']) dispatchEvent(new Event(name))")
+        self.driver.execute_async_script("""
+            const [allViews, done] = arguments;
+            const look = () => {
+              if (!window.planPage) return setTimeout(look, 5);
+              if (allViews)
+                for (const name of ['beforeprint', 'afterprint']) dispatchEvent(new Event(name));
+              done();
+            };
+            look();""", all_views)
         self.check_quiet()
 
     def take_log(self):
