@@ -8,6 +8,7 @@
 #include "frontend/plan/text/PlanText.h"
 #include "layout/Machine.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
 
 #include <fmt/format.h>
@@ -17,6 +18,7 @@ using namespace meshc;
 struct Program::State {
   driver::CompileOptions options;
   std::string errors;
+  bool isCompiled = false;
   /// Of a spec; null of what a builder has built.
   std::unique_ptr<driver::SpecSession> session;
   mlir::OwningOpRef<mlir::ModuleOp> module; ///< without a session
@@ -66,8 +68,12 @@ void Program::State::readOptions(const ProgramOptions &given) {
       given.target == "cuda" ? exec::Target::cuda : exec::Target::cpu;
   options.machine = given.machine;
   options.cpu = given.cpu;
-  if (options.target == exec::Target::cuda)
-    options.gpus = given.gpus;
+  if (options.target != exec::Target::cuda)
+    return;
+  options.gpus = given.gpus;
+  if (std::string wrong = driver::checkGpus(llvm::join(given.gpus, ","));
+      !wrong.empty())
+    fail(wrong);
 }
 
 /// "mlp.cpp:12: error[MC0401]: ...", with what belongs to it below.
@@ -156,7 +162,11 @@ bool Program::State::link(const std::string &path) {
           errors += toString(diagnostic);
         return mlir::success();
       });
-  return succeeded(driver::link(*module, options, compilation, path));
+  if (succeeded(driver::link(*module, options, compilation, path)))
+    return true;
+  if (errors.empty())
+    errors = fmt::format("error: cannot write '{}'\n", path);
+  return false;
 }
 
 Program::Program(frontend::Builder &builder, ProgramOptions options)
@@ -164,6 +174,7 @@ Program::Program(frontend::Builder &builder, ProgramOptions options)
   state->readOptions(options);
   if (state->errors.empty())
     state->compileBuilt(builder, options);
+  state->isCompiled = state->errors.empty();
 }
 
 Program::Program(const SpecFile &spec, ProgramOptions options)
@@ -171,13 +182,14 @@ Program::Program(const SpecFile &spec, ProgramOptions options)
   state->readOptions(options);
   if (state->errors.empty())
     state->compileSpec(spec);
+  state->isCompiled = state->errors.empty();
 }
 
 Program::~Program() = default;
 Program::Program(Program &&) noexcept = default;
 Program &Program::operator=(Program &&) noexcept = default;
 
-Program::operator bool() const { return state->errors.empty(); }
+Program::operator bool() const { return state->isCompiled; }
 const std::string &Program::getErrors() const { return state->errors; }
 
 std::string Program::getPlan(size_t columns) const {
@@ -206,5 +218,8 @@ std::optional<std::string> Program::explain(const std::string &id) const {
 }
 
 bool Program::write(const std::string &path) {
-  return *this && state->link(path);
+  if (!state->isCompiled)
+    return false;
+  state->errors.clear();
+  return state->link(path);
 }

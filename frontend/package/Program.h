@@ -51,8 +51,8 @@ public:
 
   /// Whether it could be compiled.
   explicit operator bool() const;
-  /// What is wrong, each with its place, "mlp.cpp:12: error[MC0401]: ...";
-  /// empty without errors.
+  /// What is wrong with it, or has gone wrong in the last write(), each with
+  /// its place, "mlp.cpp:12: error[MC0401]: ..."; empty without errors.
   const std::string &getErrors() const;
 
   // Of a program without errors:

@@ -1,6 +1,5 @@
 #include "frontend/plan/StepTotals.h"
 
-#include "frontend/plan/StepTime.h"
 #include "frontend/plan/kinds/PlannedKind.h"
 
 #include <algorithm>
@@ -107,18 +106,21 @@ static std::optional<double> findPeakUs(const Plan &plan,
   return us;
 }
 
-StepRate::StepRate(const Plan &plan, const layout::Machine &machine,
-                   double ownUs)
-    : stepUs(ownUs) {
+StepRate::StepRate(const Plan &plan, const StepTime &time)
+    : stepUs(time.stepUs), exposedUs(time.exposedUs) {
+  const layout::Machine &machine = time.machine;
   std::optional<double> peakUs;
   if (machine.getGpuConstants())
     peakUs = findPeakUs(plan, machine);
   if (const exec::ProgramT *accumulate = findAccumulate(plan.executable)) {
     const Plan parts(plan.executable, *accumulate);
     const auto runs = double(parts.getRuns());
-    stepUs += runs * StepTime(parts, findTransfers(parts), machine).stepUs;
-    if (peakUs)
-      *peakUs += runs * findPeakUs(parts, machine).value_or(0);
+    const StepTime ofPart(parts, findTransfers(parts), machine);
+    stepUs += runs * ofPart.stepUs;
+    exposedUs += runs * ofPart.exposedUs;
+    const std::optional<double> partUs = findPeakUs(parts, machine);
+    peakUs = peakUs && partUs ? std::optional(*peakUs + runs * *partUs)
+                              : std::nullopt;
   }
   if (peakUs && stepUs > 0)
     peakShare = *peakUs / stepUs;

@@ -2,7 +2,7 @@
 #define MESHC_FRONTEND_PLAN_STEPTOTALS_H
 
 #include "frontend/plan/Overlap.h"
-#include "layout/Machine.h"
+#include "frontend/plan/StepTime.h"
 
 #include <optional>
 
@@ -32,12 +32,12 @@ struct StepTotals {
   int64_t tokens = 0;
 };
 
-/// How fast that is on a machine, where the plan's own part takes `ownUs`.
+/// How fast that is on the machine of `time`, which the plan's own part takes.
 /// Requires: findUnpriced is empty.
 struct StepRate {
-  StepRate(const Plan &plan, const layout::Machine &machine, double ownUs);
+  StepRate(const Plan &plan, const StepTime &time);
 
-  double stepUs = 0; ///< of all parts
+  double stepUs = 0, exposedUs = 0; ///< of all parts
   /// The part of it in which the matmuls and convolutions would be done at the
   /// machine's full rates for their types: what is called MFU, but with what
   /// the backward phase computes again. Nothing where the machine has no such

@@ -129,8 +129,7 @@ Json PlanWriter::getTotals() const {
   Json json = toJson(sumRun(plan, transfers));
   const StepTotals whole(plan, transfers);
   const std::optional<StepRate> rate =
-      time ? std::optional(StepRate(plan, *machine, time->stepUs))
-           : std::nullopt;
+      time ? std::optional(StepRate(plan, *time)) : std::nullopt;
   for (const auto &[name, count] :
        {std::pair("samples", whole.samples), {"tokens", whole.tokens}})
     if (count > 0) {

@@ -121,15 +121,15 @@ std::string plan::renderSummary(const Plan &plan,
   const int64_t peak = MemoryUse(plan, gpu).peakBytes;
   std::vector<std::string> parts;
   if (time) {
-    const StepRate rate(plan, time->machine, time->stepUs);
+    const StepRate rate(plan, *time);
     parts.push_back(formatTime(rate.stepUs));
     if (std::string fast = describeRate(totals, rate); !fast.empty())
       parts.push_back(std::move(fast));
     if (rate.peakShare)
       parts.push_back(fmt::format("{:.0f} % of peak", 100 * *rate.peakShare));
-    if (time->exposedUs > 0)
-      parts.push_back(fmt::format("{:.0f} % waiting",
-                                  100 * time->exposedUs / time->stepUs));
+    if (rate.exposedUs > 0)
+      parts.push_back(
+          fmt::format("{:.0f} % waiting", 100 * rate.exposedUs / rate.stepUs));
   } else {
     parts.push_back(formatFlops(totals.sums.flops));
     if (plan.mesh.getNumDevices() > 1)
@@ -169,7 +169,7 @@ std::string plan::renderVerdict(const Plan &plan, const EqualScopes &scopes,
                               getLine(plan, command.span.get()));
   }
   const StepTime &time = *stepTime;
-  const StepRate rate(plan, machine, time.stepUs);
+  const StepRate rate(plan, time);
   std::string what = getSubject(plan);
   if (const exec::ProgramT *accumulate = findAccumulate(plan.executable)) {
     const auto runs = Plan(plan.executable, *accumulate).getRuns();

@@ -54,20 +54,22 @@ static int write(const std::string &path) {
   const auto x = b.input("x", F32, {batch});
   b.output("y", b.tanh(x));
   meshc::Program program(b, {.name = "small"});
-  if (program.write(path) && program.write(path)) // again
-    return 0;
-  return finish(program) + 1;
+  // What goes wrong once is no matter of the next time.
+  if (program.write(path + "/none/small") || program.getErrors().empty())
+    return 2;
+  return program.write(path) && program.write(path) ? finish(program) : 3;
 }
 
 static int choose(const std::string &target, const std::string &machine,
-                  const std::string &cpu) {
+                  const std::string &cpu, const std::string &gpu) {
   meshc::Builder b;
   const auto x = b.input("x", F32, {b.dim("batch", 6)});
   b.output("y", x);
-  meshc::Program program(b, {.target = target, .machine = machine, .cpu = cpu});
-  if (program && !cpu.empty())
-    program.write("unused");
-  return finish(program);
+  meshc::Program program(
+      b, {.target = target, .machine = machine, .cpu = cpu, .gpus = {gpu}});
+  const bool isRight = program && program.write("/dev/null/none");
+  std::cerr << program.getErrors();
+  return isRight ? 0 : 1;
 }
 
 int main(int count, char **arguments) {
@@ -77,6 +79,6 @@ int main(int count, char **arguments) {
          : what == "show"   ? show(get(2))
          : what == "fail"   ? fail()
          : what == "write"  ? write(get(2))
-         : what == "choose" ? choose(get(2), get(3), get(4))
+         : what == "choose" ? choose(get(2), get(3), get(4), get(5))
                             : 2;
 }

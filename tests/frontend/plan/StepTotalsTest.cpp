@@ -1,6 +1,5 @@
 #include "frontend/plan/StepTotals.h"
 
-#include "frontend/plan/StepTime.h"
 #include "tests/frontend/plan/ExampleExecutable.h"
 
 #include <gmock/gmock.h>
@@ -107,20 +106,24 @@ TEST(StepTotalsTest, the_share_of_the_peak) {
   const layout::Machine &machine = *layout::findMachine("h100");
   const double peakRate = machine.getGpuConstants()->matmul32.value;
   const Plan plan(executable);
-  const double us = StepTime(plan, findTransfers(plan), machine).stepUs;
-  const StepRate rate(plan, machine, us);
+  const StepTime time(plan, findTransfers(plan), machine);
+  const double us = time.stepUs;
+  const StepRate rate(plan, time);
   EXPECT_EQ(rate.stepUs, us);
+  EXPECT_GT(rate.exposedUs, 0);
   ASSERT_TRUE(rate.peakShare);
   EXPECT_DOUBLE_EQ(*rate.peakShare, 198 / peakRate / us);
   EXPECT_DOUBLE_EQ(rate.getPerSecond(6), 6e6 / us);
   // Parts take longer all together, and come as near.
   exec::ExecutableT parts = makeExample();
   addParts(parts);
-  const StepRate ofAll(Plan(parts), machine, us);
+  const StepRate ofAll(Plan(parts), time);
   EXPECT_DOUBLE_EQ(ofAll.stepUs, 3 * us);
+  EXPECT_DOUBLE_EQ(ofAll.exposedUs, 3 * time.exposedUs);
   EXPECT_DOUBLE_EQ(*ofAll.peakShare, *rate.peakShare);
   // A host has no peak.
-  EXPECT_FALSE(StepRate(plan, layout::getCpuMachine(), us).peakShare);
+  const StepTime ofHost(plan, findTransfers(plan), layout::getCpuMachine());
+  EXPECT_FALSE(StepRate(plan, ofHost).peakShare);
 }
 
 TEST(StepTotalsTest, an_evaluation_has_no_gradients) {
