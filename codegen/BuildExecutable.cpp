@@ -38,7 +38,7 @@ static void addDims(ModuleOp module, ExecTypes &types,
                     exec::ExecutableT &executable) {
   llvm::StringMap<nd::RuleOp> rules;
   for (auto rule : module.getOps<nd::RuleOp>())
-    if (!rule.getRole())
+    if (rule.getRule().isOfDims())
       for (auto dim : rule.getDims().getAsRange<StringAttr>())
         rules[dim.getValue()] = rule;
   for (auto dim : module.getOps<nd::DimOp>()) {
@@ -52,8 +52,6 @@ static void addDims(ModuleOp module, ExecTypes &types,
         if (auto index = types.getMesh().findAxis(axis.getValue()))
           axes.push_back(types.getMesh().getWholeAxis(*index));
       entry->axes = types.getAxes(axes);
-      entry->rule_span =
-          std::make_unique<exec::Span>(types.getSpan(rule.getLoc()));
     }
     executable.dims.push_back(std::move(entry));
   }

@@ -146,6 +146,13 @@ static std::string getPath(const exec::ExecutableT &executable,
   return path;
 }
 
+const exec::NamedDimT *plan::findDim(const Plan &plan, std::string_view name) {
+  for (const auto &dim : plan.executable.dims)
+    if (dim->name == name)
+      return dim.get();
+  return nullptr;
+}
+
 layout::TensorLayout plan::askLayout(const Plan &plan, int tensor) {
   const exec::TensorT &value = plan.getTensor(tensor);
   std::vector<std::string> names;

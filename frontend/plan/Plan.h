@@ -120,6 +120,9 @@ private:
 /// part alone.
 const exec::ProgramT *findAccumulate(const exec::ExecutableT &executable);
 
+/// Null: there is no dim of this name.
+const exec::NamedDimT *findDim(const Plan &plan, std::string_view name);
+
 /// What the layout says of a tensor. A gradient leaves its operation as its
 /// dims say; a collective has it lie as those of its parameter.
 layout::TensorLayout askLayout(const Plan &plan, int tensor);

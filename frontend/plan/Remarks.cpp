@@ -257,14 +257,6 @@ static bool hasAxis(const std::vector<exec::AxisRef> &axes, int axis) {
   });
 }
 
-static const exec::NamedDimT *findDim(const Plan &plan,
-                                      const std::string &name) {
-  for (const auto &dim : plan.executable.dims)
-    if (dim->name == name)
-      return dim.get();
-  return nullptr;
-}
-
 /// Whether a value is whole along an axis and no rule over it is of one of its
 /// dimensions.
 static bool isWhole(const Plan &plan, const exec::TensorLayoutT &layout,

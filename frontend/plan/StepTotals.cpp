@@ -31,8 +31,8 @@ RunSums plan::sumRun(const Plan &plan, const std::vector<Transfer> &transfers) {
 
 /// Null, too, of a value of which nothing is said, as in files by hand.
 template <typename Value>
-static const exec::DimShardingT *findDim(const Value &value,
-                                         std::string_view name) {
+static const exec::DimShardingT *findShardingOf(const Value &value,
+                                                std::string_view name) {
   if (!value->layout)
     return nullptr;
   for (const auto &dim : value->layout->dims)
@@ -48,7 +48,7 @@ static std::string findSampleDim(const Plan &plan) {
     return plan.executable.sample_dim;
   for (const auto &dim : plan.program->inputs.front()->layout->dims) {
     auto has = [&](const auto &value) {
-      return findDim(value, dim->name) != nullptr;
+      return findShardingOf(value, dim->name) != nullptr;
     };
     if (std::ranges::all_of(plan.program->inputs, has) &&
         std::ranges::none_of(plan.executable.variables, has))
@@ -69,7 +69,7 @@ StepTotals::StepTotals(const Plan &plan, const std::vector<Transfer> &transfers)
   }
   const std::string name = findSampleDim(plan);
   for (const auto &input : plan.program->inputs) {
-    const exec::DimShardingT *dim = findDim(input, name);
+    const exec::DimShardingT *dim = findShardingOf(input, name);
     if (!dim)
       continue;
     const exec::TensorLayoutT &layout = *input->layout;

@@ -49,52 +49,48 @@ static int64_t countFilled(int64_t count, int64_t block,
          countFilled(count % inner, inner, rest);
 }
 
-static std::string spellRule(const Plan &plan, const exec::NamedDimT &dim) {
-  return dim.name + " -> " + layout::toString(plan.mesh, getAxes(dim.axes));
-}
+namespace {
+/// A rule as it is for one of its dims.
+struct DimRule {
+  const exec::NamedDimT &dim;
+  std::string text; ///< heads -> model
+  std::vector<layout::AxisRef> axes;
+  const exec::Span *span; ///< may be null
+};
+} // namespace
 
-static std::optional<Waste> findUneven(const Plan &plan,
-                                       const exec::NamedDimT &dim) {
-  Waste waste{Waste::Kind::Uneven, &dim, getAxes(dim.axes)};
+static std::optional<Waste> findUneven(const DimRule &rule) {
+  Waste waste{Waste::Kind::Uneven, &rule.dim, rule.axes};
   for (const layout::AxisRef &axis : waste.axes)
     waste.numDevices *= axis.size;
-  const int64_t block = layout::getLocalSize(dim.size, waste.axes);
-  waste.numIdle =
-      waste.numDevices - countFilled(dim.size, dim.size, waste.axes);
-  waste.lost =
-      1 - double(dim.size) / (double(block) * double(waste.numDevices));
+  const int64_t size = rule.dim.size;
+  const int64_t block = layout::getLocalSize(size, waste.axes);
+  waste.numIdle = waste.numDevices - countFilled(size, size, waste.axes);
+  waste.lost = 1 - double(size) / (double(block) * double(waste.numDevices));
   if (waste.numIdle == 0 && waste.lost < toldLoss)
     return std::nullopt;
   std::string idle;
   if (waste.numIdle > 0)
     idle = fmt::format("{} of them {} none, ", waste.numIdle,
                        waste.numIdle == 1 ? "has" : "have");
-  waste.text =
-      fmt::format("{}: {} over {} in blocks of {}: {}{} of the time is lost",
-                  spellRule(plan, dim), formatCount(dim.size, "position"),
-                  formatCount(waste.numDevices, "device"), block, idle,
-                  formatPercent(waste.lost));
-  waste.span = dim.rule_span.get();
+  waste.text = fmt::format(
+      "{}: {} over {} in blocks of {}: {}{} of the time is lost", rule.text,
+      formatCount(size, "position"), formatCount(waste.numDevices, "device"),
+      block, idle, formatPercent(waste.lost));
+  waste.span = rule.span;
   return waste;
 }
 
-static std::optional<Waste> findOneDevice(const Plan &plan,
-                                          const exec::NamedDimT &dim) {
-  Waste waste{Waste::Kind::OneDevice, &dim, getAxes(dim.axes)};
+static std::optional<Waste> findOneDevice(const DimRule &rule) {
+  Waste waste{Waste::Kind::OneDevice, &rule.dim, rule.axes};
   auto isSplit = [](const layout::AxisRef &axis) { return axis.size > 1; };
   if (std::any_of(waste.axes.begin(), waste.axes.end(), isSplit))
     return std::nullopt;
   waste.text =
-      fmt::format("{}: it splits nothing, {} one device", spellRule(plan, dim),
+      fmt::format("{}: it splits nothing, {} one device", rule.text,
                   waste.axes.size() == 1 ? "the axis has" : "the axes have");
-  waste.span = dim.rule_span.get();
+  waste.span = rule.span;
   return waste;
-}
-
-static bool hasAxis(const exec::NamedDimT &dim, size_t axis) {
-  return std::any_of(
-      dim.axes.begin(), dim.axes.end(),
-      [&](const exec::AxisRef &part) { return part.axis() == int(axis); });
 }
 
 static std::optional<Waste> findRepeated(const Plan &plan, size_t index) {
@@ -110,16 +106,18 @@ static std::optional<Waste> findRepeated(const Plan &plan, size_t index) {
   const double size = double(axis.size);
   waste.lost = 1 - 1 / (size * (1 - axis.shared) + axis.shared);
   std::vector<std::string> rules, why;
-  for (const auto &dim : plan.executable.dims) {
-    if (!hasAxis(*dim, index))
+  for (size_t i = 0; i < plan.layout.getRules().size(); ++i) {
+    const layout::LayoutRule &rule = plan.layout.getRules()[i];
+    if (std::ranges::find(rule.axes, axis.name) == rule.axes.end())
       continue;
-    rules.push_back(spellRule(plan, *dim));
+    rules.push_back(toString(rule));
     if (!waste.span)
-      waste.span = dim->rule_span.get();
-    if (dim->carries)
-      why.push_back(fmt::format("a loop over {} carries values, so that all "
-                                "devices run every iteration",
-                                dim->name));
+      waste.span = plan.executable.rules[i]->span.get();
+    for (const std::string &name : rule.dims)
+      if (const exec::NamedDimT *dim = findDim(plan, name); dim && dim->carries)
+        why.push_back(fmt::format("a loop over {} carries values, so that all "
+                                  "devices run every iteration",
+                                  name));
   }
   if (!waste.span)
     waste.span = axis.span.get();
@@ -147,6 +145,27 @@ static std::optional<Waste> findRepeated(const Plan &plan, size_t index) {
   return waste;
 }
 
+/// Of rules for dims and names; what others split is stored, not computed.
+static std::vector<DimRule> listDimRules(const Plan &plan) {
+  std::vector<DimRule> rules;
+  for (size_t i = 0; i < plan.layout.getRules().size(); ++i) {
+    const layout::LayoutRule &rule = plan.layout.getRules()[i];
+    std::vector<layout::AxisRef> axes;
+    for (const std::string &name : rule.axes)
+      axes.push_back(plan.mesh.getWholeAxis(*plan.mesh.findAxis(name)));
+    if (rule.role != layout::Role::Value || axes.empty())
+      continue;
+    for (const std::string &name : rule.dims)
+      if (const exec::NamedDimT *dim = findDim(plan, name)) {
+        layout::LayoutRule one = rule;
+        one.dims = {name};
+        rules.push_back(
+            {*dim, toString(one), axes, plan.executable.rules[i]->span.get()});
+      }
+  }
+  return rules;
+}
+
 std::vector<Waste> plan::findWaste(const Plan &plan) {
   std::vector<Waste> all;
   auto add = [&](std::optional<Waste> waste) {
@@ -154,9 +173,9 @@ std::vector<Waste> plan::findWaste(const Plan &plan) {
       all.push_back(std::move(*waste));
     return waste.has_value();
   };
-  for (const auto &dim : plan.executable.dims)
-    if (!dim->axes.empty() && !add(findOneDevice(plan, *dim)))
-      add(findUneven(plan, *dim));
+  for (const DimRule &rule : listDimRules(plan))
+    if (!add(findOneDevice(rule)))
+      add(findUneven(rule));
   if (plan.program && plan.executable.mesh)
     for (size_t axis = 0; axis < plan.executable.mesh->axes.size(); ++axis)
       add(findRepeated(plan, axis));

@@ -343,9 +343,8 @@ std::string ExecutableChecker::check() {
     std::string violation = layout::getViolation(mesh, split, 1);
     if (!violation.empty())
       fail("impossible rule: " + violation);
-    for (const auto *span : {&dim->span, &dim->rule_span})
-      if (*span)
-        checkSpan(**span);
+    if (dim->span)
+      checkSpan(*dim->span);
     if (!defect.empty())
       return defect;
   }

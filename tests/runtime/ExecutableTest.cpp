@@ -535,8 +535,7 @@ const std::vector<Defect> defects = {
     {"a source span names file 7 of",
      [](auto &data) {
        data.dims.push_back(std::make_unique<exec::NamedDimT>());
-       data.dims.back()->rule_span =
-           std::make_unique<exec::Span>(7, 1, 1, 1, 2);
+       data.dims.back()->span = std::make_unique<exec::Span>(7, 1, 1, 1, 2);
      }},
     // What only says something, see QuantityCheck.cpp.
     {"command 1 ('subtract'): the number of its operations is -1, expected 0 "

@@ -118,7 +118,6 @@ void ExampleBuilder::addMesh() {
     entry->span = own(span(line, 5, 5 + int(entry->name.size())));
     if (!dim.axes.empty()) {
       const Span place = dim.axes[0] == 0 ? span(5, 10, 23) : span(5, 24, 39);
-      entry->rule_span = own(place);
       auto rule = std::make_unique<LayoutRuleT>();
       rule->dims = {entry->name};
       rule->axes = {names[dim.axes[0]]};

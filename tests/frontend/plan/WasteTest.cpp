@@ -12,6 +12,7 @@ using namespace meshc::plan;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::StartsWith;
 
 namespace {
 class WasteTest : public testing::Test {
@@ -20,6 +21,10 @@ protected:
   void set(const std::vector<int64_t> &sizes, int64_t dim) {
     executable.mesh->axes.clear();
     executable.rules.clear(); // they name axes of the example
+    auto &rule =
+        executable.rules.emplace_back(std::make_unique<exec::LayoutRuleT>());
+    rule->dims = {"heads"};
+    rule->span = std::make_unique<exec::Span>(0, 5, 10, 5, 23);
     executable.dims.resize(1);
     executable.dims[0]->name = "heads";
     executable.dims[0]->size = dim;
@@ -29,6 +34,7 @@ protected:
       executable.mesh->axes.back()->name = std::string(1, char('a' + axis));
       executable.mesh->axes.back()->size = sizes[axis];
       executable.dims[0]->axes.emplace_back(int(axis), 1, sizes[axis]);
+      rule->axes.push_back(executable.mesh->axes.back()->name);
     }
     // Of the parts that the example has, only those of this mesh matter here.
     executable.programs.clear();
@@ -71,7 +77,7 @@ TEST_F(WasteTest, uneven_sizes) {
   EXPECT_EQ(all[0].numIdle, 2);
   EXPECT_EQ(all[0].numDevices, 8);
   EXPECT_DOUBLE_EQ(all[0].lost, 0.25);
-  EXPECT_EQ(all[0].span, executable.dims[0]->rule_span.get());
+  EXPECT_EQ(all[0].span, executable.rules[0]->span.get());
   EXPECT_EQ(all[0].text,
             "heads -> a: 12 positions over 8 devices in blocks of 2: 2 of them "
             "have none, 25% of the time is lost");
@@ -121,6 +127,19 @@ TEST_F(WasteTest, axes_of_one_device) {
   EXPECT_THAT(getTexts(), IsEmpty());
 }
 
+TEST_F(WasteTest, rules_by_names_and_of_roles) {
+  set({8}, 12);
+  executable.dims[0]->axes.clear();
+  executable.rules[0]->values = "attn/scores";
+  EXPECT_THAT(getTexts(), ElementsAre(StartsWith(
+                              "\"attn/scores\": heads -> a: 12 positions "
+                              "over 8 devices in blocks of 2: 2 of")));
+  // What is stored is not computed.
+  executable.rules[0]->values.clear();
+  executable.rules[0]->role = "params";
+  EXPECT_THAT(getTexts(), IsEmpty());
+}
+
 TEST_F(WasteTest, axes_over_which_nothing_is_computed) {
   executable.dims[2]->size = 6; // hidden
   EXPECT_THAT(getTexts(), IsEmpty());
@@ -146,7 +165,9 @@ TEST_F(WasteTest, axes_over_which_nothing_is_computed) {
                   "model splits what is stored alone: a loop over "
                   "hidden carries values, so that all devices run every "
                   "iteration"));
-  executable.dims[2]->axes.clear();
+  std::erase_if(executable.rules, [](const auto &rule) {
+    return rule->axes == std::vector<std::string>{"model"};
+  });
   EXPECT_THAT(getTexts(),
               ElementsAre("model: its 3 devices compute the same; no rule "
                           "splits anything over it"));
