@@ -301,6 +301,8 @@ def ND_ScopeAttr : ND_Attr<"Scope", "scope"> {
     ScopeAttr inIteration(ScopeAttr loop, int64_t iteration) const;
     /// "layer/3/attn".
     std::string getText() const;
+    /// "layer/attn": without iterations, as patterns of the spec match it.
+    std::string getPath() const;
   }];
 }
 
@@ -365,6 +367,9 @@ def ND_OriginAttr : ND_Attr<"Origin", "origin"> {
     /// "adam/m/b1/wq", "w as bf16"; on the way to a value what the value is
     /// called. Empty if it has no name.
     std::string getText() const;
+    /// "layer/attn/scores": what it is called after, without iterations, as
+    /// patterns of the spec match it. Empty if it has no name.
+    std::string getPath() const;
   }];
 }
 

@@ -35,6 +35,11 @@ std::string ScopeAttr::getText() const {
   return text;
 }
 
+std::string ScopeAttr::getPath() const {
+  const std::string name = getName().getValue().str();
+  return getParent() ? getParent().getPath() + "/" + name : name;
+}
+
 /// The scopes of a path, and its last part where that is no iteration: what a
 /// value is called.
 static ParseResult parsePath(AsmParser &parser, ScopeAttr &scope,
@@ -153,6 +158,11 @@ std::string OriginAttr::getText() const {
   if (!getAs().empty())
     text += " as " + getAs().str();
   return text;
+}
+
+std::string OriginAttr::getPath() const {
+  const std::string name = getName().getValue().str();
+  return hasName() && getScope() ? getScope().getPath() + "/" + name : name;
 }
 
 /// Reads one of the enumerators after the first, which is not written.

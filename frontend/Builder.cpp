@@ -356,6 +356,7 @@ Tensor Builder::input(const std::string &name, ElementType type,
     return {};
   mlir::Location location = withName(state->getLocation(where), name);
   state->valueNames.insert(name);
+  state->addNamedShape(name, dims, where);
   auto op = nd::InputOp::create(state->operations, location,
                                 mlir::Type(state->getType(type, dims)), name);
   return entry->second.value =

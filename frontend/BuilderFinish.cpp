@@ -140,29 +140,16 @@ public:
       const std::vector<int64_t> sizes(names.size(), 1);
       checkTensor({names, sizes}, layout::Role::Value, where);
     }
-    for (const BuilderState::NamedShape &shape : state.namedShapes)
-      checkTensor({shape.dims, shape.sizes, shape.name}, layout::Role::Value,
-                  shape.where);
-    for (auto variable : parameters) {
-      const nd::NamedTensorType type = variable.getTensorType();
-      const std::vector<std::string> names = getNames(type);
-      auto shape = state.shapes.find(names);
-      if (shape == state.shapes.end())
-        continue; // nothing reads it: MC0704
-      for (layout::Role role : {layout::Role::Parameter, layout::Role::Gradient,
-                                layout::Role::State})
-        checkTensor({names, type.getSizes()}, role, shape->second);
+    for (const BuilderState::NamedShape &shape : state.namedShapes) {
+      const layout::TensorShape tensor{shape.dims, shape.sizes, shape.name};
+      checkTensor(tensor, shape.role, shape.where);
+      if (shape.role == layout::Role::Parameter)
+        for (auto role : {layout::Role::Gradient, layout::Role::State})
+          checkTensor(tensor, role, shape.where);
     }
   }
 
 private:
-  static std::vector<std::string> getNames(nd::NamedTensorType type) {
-    std::vector<std::string> names;
-    for (nd::DimAttr dim : type.getDims())
-      names.push_back(dim.getName().str());
-    return names;
-  }
-
   /// Whether a tensor that the rule may be of has all of these dims.
   bool has(const layout::LayoutRule &rule,
            std::initializer_list<std::string_view> dims) const {
@@ -205,7 +192,7 @@ private:
             !rule.values.empty()
                 ? fmt::format(
                       "layout rule \"{}\" of \"{}\" matches nothing: no "
-                      "such value has this dimension",
+                      "tensor of this name has this dimension",
                       dim, rule.values)
             : rule.role == layout::Role::Value
                 ? fmt::format("layout rule \"{}\" matches nothing: no tensor "
@@ -221,7 +208,7 @@ private:
                              toString(rule.role)));
   }
 
-  /// No value that a name is bound to fits the pattern of a rule.
+  /// Nothing that has dims and a name fits the pattern of a rule.
   void reportUnknownValues(const RuleSpec &spec) {
     const std::string &pattern = spec.rule.values;
     std::vector<std::string> names(state.valueNames.begin(),
@@ -234,20 +221,9 @@ private:
         fmt::format("layout rule for \"{}\" matches nothing: no value of the "
                     "model is called so",
                     pattern));
-    if (auto known = llvm::find_if(parameters,
-                                   [&](nd::VariableOp variable) {
-                                     return fits(variable.getSymName().str());
-                                   });
-        known != parameters.end())
+    if (auto known = std::ranges::find_if(names, fits); known != names.end())
       error.notes.push_back(fmt::format(
-          "parameter \"{0}\" lies by its dimensions and by rules for params; "
-          "one use of it has a name of its own by let, as in let used = {0}",
-          (*known).getSymName().str()));
-    else if (std::ranges::any_of(names, fits) ||
-             std::ranges::any_of(getKeys(state.inputs), fits))
-      error.notes.push_back(
-          "what is fed, and numbers, lie by their dimensions; "
-          "a value is what let or output binds");
+          "\"{}\" is a number, which has no dimensions to split", *known));
     else
       error.suggestion = layout::findNearest(pattern, names);
   }

@@ -188,16 +188,26 @@ const layout::Layout *BuilderState::getTable() {
   return *table ? &**table : nullptr;
 }
 
-Tensor BuilderState::place(Tensor value, nd::OriginAttr origin,
-                           const Where &where) {
-  NamedShape shape{origin.getText(), {}, {}, where};
-  for (const Dim &dim : value.getDims()) {
+void BuilderState::addNamedShape(const std::string &name,
+                                 std::span<const Dim> dims, const Where &where,
+                                 layout::Role role) {
+  if (dims.empty())
+    return;
+  NamedShape &shape = namedShapes.emplace_back(name);
+  for (const Dim &dim : dims) {
     shape.dims.push_back(dim.name);
     shape.sizes.push_back(dim.size);
   }
-  auto found = getTable()->getLayout({shape.dims, shape.sizes, shape.name},
-                                     layout::Role::Value);
-  namedShapes.push_back(std::move(shape));
+  shape.where = where;
+  shape.role = role;
+}
+
+Tensor BuilderState::place(Tensor value, nd::OriginAttr origin,
+                           const Where &where) {
+  addNamedShape(origin.getText(), value.getDims(), where);
+  const NamedShape &shape = namedShapes.back();
+  auto found =
+      getTable()->getLayout({shape.dims, shape.sizes, shape.name}, shape.role);
   auto *asked = std::get_if<layout::TensorLayout>(&found);
   if (!asked) // finishRules says so
     return value;

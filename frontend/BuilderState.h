@@ -135,14 +135,20 @@ struct BuilderState {
   /// As rules have it by themselves; null if they are in error.
   const layout::Layout *getTable();
   std::optional<std::optional<layout::Layout>> table;
-  /// A value for which rules are by its name.
+  /// What rules may be for by its name: inputs, parameters, the model's state
+  /// and values for which there are such rules.
   struct NamedShape {
     std::string name;
     std::vector<std::string> dims;
     std::vector<int64_t> sizes;
     Where where;
+    layout::Role role;
   };
   std::vector<NamedShape> namedShapes;
+  /// None of a number, which nothing splits.
+  void addNamedShape(const std::string &name, std::span<const Dim> dims,
+                     const Where &where,
+                     layout::Role role = layout::Role::Value);
   /// `value`, which is to be called so, as rules for the name have it lie.
   Tensor place(Tensor value, nd::OriginAttr origin, const Where &where);
 

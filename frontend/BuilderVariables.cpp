@@ -131,6 +131,10 @@ Tensor BuilderState::declare(nd::VariableRole role, const std::string &name,
       update ? mlir::Location(update->parameter.getLoc()) : getLocation(where),
       origin);
   valueNames.insert(fullName);
+  if (role != nd::VariableRole::State)
+    addNamedShape(fullName, allDims, where,
+                  role == nd::VariableRole::Parameter ? layout::Role::Parameter
+                                                      : layout::Role::Value);
   const nd::NamedTensorType tensorType = getType(type, allDims);
   if (!isTraining || update) {
     mlir::OpBuilder::InsertionGuard place(declarations);

@@ -217,18 +217,23 @@ public:
     result.rules.resize(tensor.dims.size());
   }
 
-  void addRules(Role role) {
+  /// Dims of `settled` lie as they do.
+  void addRules(Role role, const std::set<size_t> &settled = {}) {
     const Table &table = layout.tables[size_t(role)];
     for (size_t d = 0; d < tensor.dims.size(); ++d)
       if (auto entry = table.byDim.find(tensor.dims[d]);
-          entry != table.byDim.end() && holds(entry->second))
-        replace(d, entry->second);
+          entry != table.byDim.end() && holds(entry->second)) {
+        if (settled.contains(d))
+          addLost(LostRule::Why::Replaced, entry->second.rule);
+        else
+          replace(d, entry->second);
+      }
     if (table.every && holds(*table.every))
-      addEvery(*table.every);
+      addEvery(*table.every, settled);
   }
 
-  /// The rules for values of its name.
-  void addRulesOfName() {
+  /// The rules for its name; the dims for which there are some.
+  std::set<size_t> addRulesOfName() {
     std::set<size_t> said;
     for (const auto &[pattern, table] : layout.tablesOfValues)
       if (!tensor.name.empty() && fitsPattern(pattern, tensor.name))
@@ -240,6 +245,7 @@ public:
             else
               addLost(LostRule::Why::Replaced, entry->second.rule);
           }
+    return said;
   }
 
   /// Two dims on one axis; nothing if there are none.
@@ -296,7 +302,7 @@ private:
     result.sharding.dims[d] = entry.split;
   }
 
-  void addEvery(const Entry &entry) {
+  void addEvery(const Entry &entry, const std::set<size_t> &settled) {
     const auto isTaken = [&](AxisRef added) {
       return std::ranges::any_of(
           result.sharding.dims, [&](const DimSplit &dim) {
@@ -310,17 +316,23 @@ private:
     }
     int64_t most = 0;
     size_t best = 0;
+    bool isSettled = false; // a name keeps the axes off a dim they divide
     for (size_t d = 0; d < tensor.dims.size(); ++d) {
       const int64_t held = tensor.sizes[d] / getBlocks(result.sharding.dims[d]);
       DimSplit whole = result.sharding.dims[d];
       whole.insert(whole.end(), entry.split.begin(), entry.split.end());
-      if (tensor.sizes[d] % getBlocks(whole) == 0 && held > most) {
-        most = held;
-        best = d;
+      if (tensor.sizes[d] % getBlocks(whole) != 0 || held <= most)
+        continue;
+      if (settled.contains(d)) {
+        isSettled = true;
+        continue;
       }
+      most = held;
+      best = d;
     }
     if (most == 0) {
-      addLost(LostRule::Why::Indivisible, entry.rule);
+      addLost(isSettled ? LostRule::Why::Replaced : LostRule::Why::Indivisible,
+              entry.rule);
       return;
     }
     DimSplit &split = result.sharding.dims[best];
@@ -352,10 +364,12 @@ private:
 std::variant<TensorLayout, LayoutError> Layout::getLayout(TensorShape tensor,
                                                           Role role) const {
   Asking asking(*this, tensor);
-  for (size_t i = 0; i <= size_t(role); ++i)
+  asking.addRules(Role::Value);
+  const std::set<size_t> settled = asking.addRulesOfName();
+  if (role >= Role::Parameter)
+    asking.addRules(Role::Parameter, settled);
+  for (size_t i = size_t(Role::Gradient); i <= size_t(role); ++i)
     asking.addRules(Role(i));
-  if (role == Role::Value)
-    asking.addRulesOfName();
   if (std::optional<LayoutError> error = asking.findSharedAxis())
     return std::move(*error);
   return asking.finish();

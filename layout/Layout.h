@@ -38,15 +38,18 @@ std::string_view toString(Role role);
 /// of several the first. A rule does not hold in a tensor that has one of the
 /// dims behind `unless`.
 ///
-/// A rule for values, by a pattern of their names without the iterations of
-/// loops (fitsPattern), holds in place of what is said of the dims otherwise;
-/// of several the first. Its axes may be none.
+/// A rule by a pattern of names, without the iterations of loops (fitsPattern),
+/// is for values, inputs, the model's state and parameters of such a name. It
+/// holds in place of what is said of its dims otherwise, for params too, and
+/// `*` adds nothing along them; of several the first. Gradients and state
+/// follow the parameter, and have only rules of their role besides. Its axes
+/// may be none.
 struct LayoutRule {
   std::vector<std::string> dims;
   std::vector<std::string> axes; ///< major first
   Role role = Role::Value;
   std::vector<std::string> unless = {};
-  std::string values = {}; ///< the pattern of their names; empty: no such rule
+  std::string values = {}; ///< the pattern of names; empty: no such rule
 
   bool isEvery() const { return dims.empty(); }
   /// Whether it says how dims are split wherever they occur.
@@ -82,7 +85,8 @@ struct LayoutError {
 struct TensorShape {
   std::span<const std::string> dims;
   std::span<const int64_t> sizes;
-  /// "layer/attn/scores"; empty: no rule is for it by its name.
+  /// "layer/attn/scores", of gradients and state that of the parameter; empty:
+  /// no rule is for it by its name.
   std::string_view name = {};
 };
 
@@ -133,7 +137,7 @@ public:
   std::optional<size_t> findRule(std::string_view dim) const;
   /// Whether tensors of this role may lie otherwise than values of their dims.
   bool hasRulesFor(Role role) const;
-  /// Whether a rule is for values of this name.
+  /// Whether a rule is for what has this name.
   bool hasRulesFor(std::string_view name) const;
 
   /// Axes that split dimension `dim` as the rule without a role lists them,

@@ -25,7 +25,7 @@ using namespace meshc::nd;
 static FailureOr<SplitMap> chooseSplits(ProgramOp program,
                                         const ModuleLayout &layout) {
   SplitMap splits;
-  const auto followers = findFollowers(program);
+  const auto followers = findFollowers(program, layout);
   bool failedAny = false;
   for (Operation *op : getOperations(program)) {
     auto partitioned = dyn_cast<PartitionOpInterface>(op);
@@ -100,7 +100,7 @@ private:
 FailureOr<layout::Sharding>
 ProgramRewriter::getSharding(BorderOpInterface border, NamedTensorType type) {
   if (!border.isVariable())
-    return layout.getSharding(type, layout::Role::Value, border);
+    return layout.getSharding(type, border, border.getBorderName());
   auto variable = variables.lookup<VariableOp>(border.getBorderName());
   return nd::getSharding(variable.getTensorType(), layout.getMesh());
 }

@@ -42,8 +42,10 @@ private:
     if (!value || !layout.hasRoles())
       return value;
     const NamedTensorType declared = parameter.getTensorType();
-    auto wanted = layout.getSharding(declared, layout::Role::State, parameter);
-    auto had = layout.getSharding(declared, role, parameter);
+    auto wanted = layout.getSharding(parameter, layout::Role::State);
+    auto had = role == layout::Role::Parameter
+                   ? layout.getSharding(parameter, role)
+                   : layout.getSharding(declared, parameter);
     if (failed(wanted) || failed(had) || *wanted == *had)
       return value; // nd-check-layout has told errors
     auto type = cast<NamedTensorType>(value.getType());
@@ -57,8 +59,7 @@ private:
     const Location loc = role == layout::Role::Parameter
                              ? withPhase(value.getLoc(), Phase::Update)
                              : value.getLoc();
-    auto ofGradients =
-        layout.getSharding(declared, layout::Role::Gradient, parameter);
+    auto ofGradients = layout.getSharding(parameter, layout::Role::Gradient);
     const LayoutRole asked = succeeded(ofGradients) && *ofGradients == *wanted
                                  ? LayoutRole::Gradients
                                  : LayoutRole::State;

@@ -101,6 +101,19 @@ CauseBuilder::getReasonOfTerms(Value value,
   return reason;
 }
 
+void CauseBuilder::addRuleOfVariable(OpOperand &use, DimAttr dim,
+                                     Reason &reason) const {
+  RuleOp rule = layout.findRoleRule(use, dim.getName());
+  if (!rule)
+    return;
+  const layout::LayoutRule own = rule.getRule();
+  reason.isWritten = true;
+  // A name stands in quotes as it is.
+  reason.rule +=
+      " beside " + (own.values.empty() ? quote(toString(own)) : toString(own));
+  reason.spans.push_back(rule.getLoc());
+}
+
 CauseBuilder::Reason
 CauseBuilder::getReason(OpOperand &use, const layout::Sharding &had,
                         const layout::Sharding &needed) const {
@@ -112,6 +125,7 @@ CauseBuilder::getReason(OpOperand &use, const layout::Sharding &had,
   if (!completed.empty())
     return getReasonOfTerms(use.get(), completed);
 
+  auto type = cast<NamedTensorType>(use.get().getType());
   Reason reason;
   if (isa<ReshardOp>(reader)) {
     reason.rule = "constraint on " + quote(getName(reader->getResult(0)));
@@ -133,9 +147,12 @@ CauseBuilder::getReason(OpOperand &use, const layout::Sharding &had,
                   quote(reason.conflict->axis);
     addRule(reason.conflict->dim, reason);
     addRule(reason.conflict->otherDim, reason);
+    for (auto [dim, lies, wanted] :
+         llvm::zip_equal(type.getDims(), had.dims, needed.dims))
+      if (!reason.isWritten && lies != wanted)
+        addRuleOfVariable(use, dim, reason);
     return reason;
   }
-  auto type = cast<NamedTensorType>(use.get().getType());
   for (auto [number, dim] : llvm::enumerate(type.getDims())) {
     const layout::Window *window = needed.getWindow(number);
     if (!window && had.dims[number] == needed.dims[number])
@@ -167,12 +184,8 @@ CauseBuilder::getReason(OpOperand &use, const layout::Sharding &had,
     } else {
       reason.rule = "no layout rule for " + quote(name);
       addRule(dim.getName(), reason);
-      if (RuleOp role = layout.findRoleRule(use, dim.getName())) {
-        reason.isWritten = true;
-        reason.rule += " beside " + quote(toString(role.getRule()));
-        reason.spans.push_back(role.getLoc());
-      }
     }
+    addRuleOfVariable(use, dim, reason);
     return reason;
   }
   reason.rule = "constraint on " + quote(getName(use.get()));

@@ -54,6 +54,9 @@ private:
   Reason getReasonOfTerms(mlir::Value value,
                           llvm::ArrayRef<layout::AxisRef> completed) const;
   void addRule(llvm::StringRef dim, Reason &reason) const;
+  /// The rule for a role or name by which a variable lies as `use` finds it.
+  void addRuleOfVariable(mlir::OpOperand &use, nd::DimAttr dim,
+                         Reason &reason) const;
 
   const ModuleLayout &layout;
   const SplitMap &splits;

@@ -25,15 +25,13 @@ struct CheckLayout : meshc::impl::CheckLayoutBase<CheckLayout> {
       // Updates see a gradient so, also where no state is kept.
       if (variable.getRole() == VariableRole::Parameter)
         for (auto role : {layout::Role::Gradient, layout::Role::State})
-          failedAny |= failed(
-              layout->getSharding(variable.getTensorType(), role, variable));
+          failedAny |= failed(layout->getSharding(variable, role));
     }
     for (auto program : getOperation().getOps<ProgramOp>())
       for (Operation *op : getOperations(program))
         for (Type type : op->getResultTypes())
           if (auto named = dyn_cast<NamedTensorType>(type))
-            failedAny |=
-                failed(layout->getSharding(named, layout::Role::Value, op));
+            failedAny |= failed(layout->getSharding(named, op));
     if (failedAny)
       signalPassFailure();
   }

@@ -16,7 +16,8 @@ static bool isElementwise(Operation *op) {
          op->getNumResults() == 1;
 }
 
-llvm::DenseMap<Operation *, Followed> meshc::findFollowers(ProgramOp program) {
+llvm::DenseMap<Operation *, Followed>
+meshc::findFollowers(ProgramOp program, const ModuleLayout &layout) {
   llvm::DenseMap<Operation *, Followed> followers;
   const SmallVector<Operation *> operations = getOperations(program);
   auto getConstraint = [&](Operation *op) {
@@ -39,6 +40,10 @@ llvm::DenseMap<Operation *, Followed> meshc::findFollowers(ProgramOp program) {
     }
     if (isOne)
       followers[op] = {reached, isElementwise(op)};
+    else if (auto gradient = dyn_cast<ReshardOp>(*op->user_begin());
+             gradient && op->hasOneUse() && !isElementwise(op) &&
+             layout.findNamedParameter(gradient))
+      followers[op] = {gradient, false};
   }
   for (Operation *op : operations) {
     if (!isElementwise(op) || followers.contains(op))

@@ -1,7 +1,7 @@
 #ifndef MESHC_PASSES_CONSTRAINTFLOW_H
 #define MESHC_PASSES_CONSTRAINTFLOW_H
 
-#include "dialect/ND.h"
+#include "passes/ModuleLayout.h"
 
 #include "llvm/ADT/DenseMap.h"
 
@@ -23,9 +23,10 @@ struct Followed {
 /// from it, up to the next contraction, reduction or constraint. So nothing is
 /// resharded between two values that lie alike. On the way from one to another
 /// they are the other's. Also the operations of other kinds where the way to a
-/// constraint begins.
+/// constraint begins, or to the gradient of a parameter for which a rule is by
+/// its name.
 llvm::DenseMap<mlir::Operation *, Followed>
-findFollowers(nd::ProgramOp program);
+findFollowers(nd::ProgramOp program, const ModuleLayout &layout);
 
 } // namespace meshc
 

@@ -57,6 +57,8 @@ public:
     split.source = findSource();
     if (constraint)
       split.constrained = getValueName(constraint.getLoc());
+    else if (split.source == IterationSplit::Source::Parameter)
+      split.constrained = findConstraint(op->getOperand(0));
     const bool isOfTable = split.source == IterationSplit::Source::Table;
     for (Value operand : op->getOperands())
       tableShardings.push_back(isOfTable && !findConstraint(operand)
@@ -99,11 +101,14 @@ public:
   }
 
 private:
-  /// The name of what a constraint is on, if a value lies as that does.
+  /// The name of what a constraint is on, if a value lies as that does, or of
+  /// the parameter that it is if a rule is for that.
   std::optional<std::string> findConstraint(Value value) const {
     Operation *maker = value.getDefiningOp();
     if (isConstraint(maker))
       return getValueName(value.getLoc());
+    if (auto parameter = layout.findNamedParameter(value))
+      return parameter;
     auto known = before.find(maker);
     return known != before.end() ? known->second.constrained : std::nullopt;
   }

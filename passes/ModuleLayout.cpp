@@ -7,6 +7,11 @@ using namespace mlir;
 using namespace meshc;
 using namespace meshc::nd;
 
+/// What rules call a variable, or the parameter that it is of.
+static std::string getPath(VariableOp variable) {
+  return getOrigin(variable.getLoc(), variable.getSymName()).getPath();
+}
+
 /// Names of all dimensions of a module, each once, in order of appearance.
 static std::vector<std::string> collectDims(ModuleOp module) {
   std::vector<std::string> names;
@@ -46,6 +51,13 @@ FailureOr<ModuleLayout> ModuleLayout::create(ModuleOp module) {
                                         collectDims(module));
   if (auto *rules = std::get_if<layout::Layout>(&created)) {
     result.rules = std::move(*rules);
+    for (auto variable : module.getOps<VariableOp>())
+      if (const std::string path = getPath(variable);
+          variable.getRole() == VariableRole::Parameter &&
+          result.rules.hasRulesFor(std::string_view(path)))
+        result.namedParameters.insert(path);
+    result.areRoles = result.rules.hasRulesFor(layout::Role::State) ||
+                      !result.namedParameters.empty();
     return result;
   }
   for (const layout::LayoutError &error :
@@ -87,10 +99,11 @@ RuleOp ModuleLayout::findRule(StringRef dim) const {
 }
 
 FailureOr<layout::Sharding> ModuleLayout::getSharding(NamedTensorType type,
+                                                      std::string_view name,
                                                       layout::Role role,
                                                       Operation *op) {
   const std::vector<std::string> names = getDimNames(type);
-  auto result = rules.getLayout({names, type.getSizes()}, role);
+  auto result = rules.getLayout({names, type.getSizes(), name}, role);
   if (auto *found = std::get_if<layout::TensorLayout>(&result))
     return std::move(found->sharding);
   auto &error = std::get<layout::LayoutError>(result);
@@ -109,8 +122,20 @@ FailureOr<layout::Sharding> ModuleLayout::getSharding(NamedTensorType type,
   return failure();
 }
 
+FailureOr<layout::Sharding> ModuleLayout::getSharding(NamedTensorType type,
+                                                      Operation *op,
+                                                      std::string_view name) {
+  return getSharding(type, name, layout::Role::Value, op);
+}
+
 FailureOr<layout::Sharding> ModuleLayout::getSharding(VariableOp variable) {
-  return getSharding(variable.getTensorType(), getRole(variable), variable);
+  return getSharding(variable, getRole(variable));
+}
+
+FailureOr<layout::Sharding> ModuleLayout::getSharding(VariableOp variable,
+                                                      layout::Role role) {
+  return getSharding(variable.getTensorType(), getPath(variable), role,
+                     variable);
 }
 
 layout::Sharding ModuleLayout::getLegalSharding(Value value) const {
@@ -119,13 +144,19 @@ layout::Sharding ModuleLayout::getLegalSharding(Value value) const {
     return layout::getCanonical(mesh, nd::getSharding(type, mesh));
   const std::vector<std::string> names = getDimNames(type);
   const SmallVector<int64_t> sizes = type.getSizes();
-  const layout::TensorShape shape{names, sizes};
-  if (auto read = value.getDefiningOp<ReadOp>())
-    if (auto found = rules.getLayout(
-            shape, getRole(variables.lookup(read.getVariable())));
-        auto *known = std::get_if<layout::TensorLayout>(&found))
+  if (auto border = value.getDefiningOp<BorderOpInterface>()) {
+    const VariableOp variable = border.isVariable()
+                                    ? variables.lookup(border.getBorderName())
+                                    : VariableOp();
+    const std::string name =
+        variable ? getPath(variable) : border.getBorderName().str();
+    auto found =
+        rules.getLayout({names, sizes, name},
+                        variable ? getRole(variable) : layout::Role::Value);
+    if (auto *known = std::get_if<layout::TensorLayout>(&found))
       return std::move(known->sharding);
-  return rules.getLegalSharding(shape);
+  }
+  return rules.getLegalSharding({names, sizes});
 }
 
 RuleOp ModuleLayout::findRoleRule(OpOperand &use, StringRef dim) const {
@@ -142,14 +173,27 @@ RuleOp ModuleLayout::findRoleRule(OpOperand &use, StringRef dim) const {
   const NamedTensorType type = variable.getTensorType();
   const std::vector<std::string> names = getDimNames(type);
   const SmallVector<int64_t> sizes = type.getSizes();
-  auto found = rules.getLayout({names, sizes}, role);
+  const std::string name = getPath(variable);
+  auto found = rules.getLayout({names, sizes, name}, role);
   auto *known = std::get_if<layout::TensorLayout>(&found);
   if (!known || !type.hasDim(dim))
     return {};
   for (size_t rule : known->rules[size_t(type.findDim(dim))])
-    if (rules.getRules()[rule].role != layout::Role::Value)
+    if (!rules.getRules()[rule].isOfDims())
       return ruleOps[rule];
   return {};
+}
+
+std::optional<std::string> ModuleLayout::findNamedParameter(Value value) const {
+  Operation *op = value.getDefiningOp();
+  auto reshard = dyn_cast_or_null<ReshardOp>(op);
+  if (!isa_and_present<ReadOp>(op) && !(reshard && reshard.getRole()))
+    return std::nullopt;
+  const OriginAttr origin = getOrigin(op->getLoc(), "");
+  const std::string path = origin.getPath();
+  const bool isOf =
+      origin.getKind() != OriginKind::State && namedParameters.contains(path);
+  return isOf ? std::optional(path) : std::nullopt;
 }
 
 bool ModuleLayout::isReadOfSum(Value value) const {

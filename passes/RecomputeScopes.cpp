@@ -37,12 +37,6 @@ static int64_t countFlops(Operation *op) {
              });
 }
 
-/// The calls and loops around, without their iterations: "layer/attn".
-static std::string getPath(ScopeAttr scope) {
-  const std::string name = scope.getName().str();
-  return scope.getParent() ? getPath(scope.getParent()) + "/" + name : name;
-}
-
 /// Whether a collective's result is kept: to send it again takes longer than to
 /// read it. What is gathered is larger than what it is gathered of, and was not
 /// kept before either: that is gathered again.
@@ -99,7 +93,7 @@ ScopeAttr ScopeRecomputation::findUnit(Operation *op) const {
   for (ScopeAttr scope = origin ? origin.getScope() : ScopeAttr(); scope;
        scope = scope.getParent())
     if (llvm::any_of(patterns, [&](const std::string &pattern) {
-          return layout::fitsPattern(pattern, getPath(scope));
+          return layout::fitsPattern(pattern, scope.getPath());
         }))
       found = scope;
   return found;
@@ -180,7 +174,7 @@ void ScopeRecomputation::rewrite(ScopeAttr scope, Unit &unit) {
   }
   OpBuilder builder(first);
   IRMapping copies;
-  Sum &sum = sums[StringAttr::get(scope.getContext(), getPath(scope))];
+  Sum &sum = sums[StringAttr::get(scope.getContext(), scope.getPath())];
   for (Operation *op : unit.operations)
     if (needed.contains(op)) {
       // The results that are kept are read where they are.

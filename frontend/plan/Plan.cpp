@@ -132,11 +132,14 @@ static layout::Role getRole(exec::BufferRole role) {
   std::abort();
 }
 
-/// What a rule of the layout calls a value: its name without the iterations of
-/// loops. Empty of what is on the way to one, and of gradients.
+/// What a rule of the layout calls a tensor: its name without the iterations of
+/// loops, of state that of its parameter. Empty of what is on the way to one,
+/// and of gradients.
 static std::string getPath(const exec::ExecutableT &executable,
                            const exec::OriginT *origin) {
-  if (!origin || origin->kind != exec::OriginKind::value ||
+  if (!origin ||
+      (origin->kind != exec::OriginKind::value &&
+       origin->kind != exec::OriginKind::state) ||
       origin->part != exec::OriginPart::itself || !origin->element.empty())
     return "";
   std::string path = origin->name;

@@ -61,17 +61,26 @@ std::vector<Case> cases::getLayoutCases() {
            model("  let hidden = x * 2\n  output o = sum(hidden)"),
        "no value of the model is called so", "did you mean \"hidden\""},
       {Code::UnknownValues,
-       "layout { <<\"w\">>: in -> data }\n" +
-           model("  output loss = sum(x * w)"),
-       "no value of the model is called so", "let used = w"},
-      {Code::UnknownValues,
-       "layout { <<\"x\">>: in -> data }\n" +
-           model("  output loss = sum(x * w)"),
-       "no value of the model is called so", "let or output binds"},
+       "layout { <<\"total\">>: in -> data }\n" +
+           model("  let total = sum(x * w)\n  output loss = total"),
+       "no value of the model is called so",
+       "\"total\" is a number, which has no dimensions"},
       {Code::RuleUnusedDim,
        "layout { \"h\": <<out>> -> data }\n" +
            model("  let h = x * 2\n  output o = sum(h)"),
-       "no such value has this dimension", ""},
+       "no tensor of this name has this dimension", ""},
+      {Code::RuleUnusedDim,
+       "layout { \"w\": <<batch>> -> data }\n" +
+           model("  output loss = sum(x * w)"),
+       "no tensor of this name has this dimension", ""},
+      {Code::SharedAxis,
+       "layout { in -> data <<\"w\": out -> data>> }\n" +
+           model("  output loss = sum(x * w)"),
+       "\"in\" and \"out\" of one tensor", "\"w\": in -> ()"},
+      {Code::SharedAxis,
+       "layout { batch -> data <<\"x\": in -> data>> }\n" +
+           model("  output loss = sum(x * w)"),
+       "\"batch\" and \"in\" of one tensor", "\"x\": batch -> ()"},
       {Code::RuleUnknownDim,
        "layout { \"h\": <<inn>> -> data }\n" +
            model("  let h = x * 2\n  output o = sum(h)"),

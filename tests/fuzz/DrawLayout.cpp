@@ -15,14 +15,14 @@ using namespace meshc::fuzz;
 
 namespace {
 
-/// A value that has a name, and its dims.
+/// An input, a variable or a value that has a name, and its dims.
 struct NamedValue {
   std::string name;
   std::vector<std::string> dims;
 };
 
-/// Adds to rules for dims, in the form of a spec, rules of roles, for values
-/// and such with exceptions.
+/// Adds to rules for dims, in the form of a spec, rules of roles, by names and
+/// such with exceptions.
 class RuleDrawer {
 public:
   RuleDrawer(const Tree &tree, const meshc::test::Layout &legal,
@@ -78,7 +78,7 @@ private:
     return rule;
   }
 
-  /// For one value, or for all with the same last letters.
+  /// By one name, or for all with the same last letters.
   layout::LayoutRule drawNamed() {
     if (values.empty())
       return drawRole();
@@ -143,9 +143,9 @@ meshc::test::Layout meshc::fuzz::drawLayout(const Tree &tree,
         value.dims.push_back(dim.getName().str());
       present.insert(value.dims.begin(), value.dims.end());
       if (!hasName(op->getLoc()) || value.dims.empty() ||
-          mlir::isa<nd::BorderOpInterface>(op))
+          getOrigin(op->getLoc()).getKind() != nd::OriginKind::Value)
         continue;
-      value.name = getValueName(op->getLoc());
+      value.name = getOrigin(op->getLoc()).getPath();
       values.push_back(std::move(value));
     }
   });

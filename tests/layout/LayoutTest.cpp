@@ -290,16 +290,43 @@ TEST(Layout, AValueLiesAsItsNameSays) {
   EXPECT_FALSE(table.hasRulesFor(Role::State));
   EXPECT_EQ(table.findRule("length"), std::nullopt);
   EXPECT_EQ(toString(table.getRules()[3]), "\"*/scores\": batch -> ()");
-  // What is no value does not lie by a name.
-  const std::vector<std::string> tensor{"batch", "length"};
-  const std::vector<int64_t> sizes{64, 64};
-  EXPECT_EQ(toString(mesh,
-                     std::get<TensorLayout>(
-                         table.getLayout({tensor, sizes, "layer/attn/q"},
-                                         Role::Parameter))
-                         .sharding,
-                     tensor),
-            "<batch@batch>");
+}
+
+TEST(Layout, AParameterLiesAsItsNameSaysAndTheRestFollows) {
+  const Layout table =
+      getTable(mesh, {{{"d_ff"}, {"model"}},
+                      {{}, {"batch"}, Role::Parameter},
+                      {{"d_ff"}, {}, Role::Value, {}, "out/w"},
+                      {{"length"}, {"model"}, Role::Value, {}, "out/w"},
+                      {{"length", "heads"}, {}, Role::Value, {}, "whole"},
+                      {{"heads"}, {"model"}, Role::State}});
+  auto getLying = [&](std::string_view name,
+                      const std::vector<std::string> &tensor, Role role) {
+    const std::vector<int64_t> sizes(tensor.size(), 64);
+    auto found =
+        std::get<TensorLayout>(table.getLayout({tensor, sizes, name}, role));
+    std::string text = toString(mesh, found.sharding, tensor);
+    for (auto [why, rule] : found.lost)
+      text += why == LostRule::Why::Replaced
+                  ? ", not by " + toString(table.getRules()[rule])
+                  : ", lost";
+    return text;
+  };
+  EXPECT_EQ(getLying("in/w", {"heads", "d_ff"}, Role::Parameter),
+            "<heads@batch, d_ff@model>");
+  // In place of the rule for the dim; the role's `*` takes what is left.
+  EXPECT_EQ(getLying("out/w", {"d_ff", "length", "heads"}, Role::Parameter),
+            "<length@model, heads@batch>, not by d_ff -> model");
+  EXPECT_EQ(getLying("out/w", {"d_ff", "length", "heads"}, Role::Gradient),
+            "<length@model, heads@batch>, not by d_ff -> model");
+  // Both dims of the name are settled, so that `*` has none.
+  EXPECT_EQ(getLying("whole", {"length", "heads"}, Role::Parameter),
+            "replicated, not by params: * -> batch");
+  // The state follows the parameter but for what is said of state.
+  EXPECT_EQ(getLying("whole", {"length", "heads"}, Role::State),
+            "<heads@model>, not by params: * -> batch, not by \"whole\": "
+            "(length, heads) -> ()");
+  EXPECT_EQ(getLying("whole", {"length", "heads"}, Role::Value), "replicated");
 }
 
 TEST(Layout, OfEachNameOneRuleForADim) {
