@@ -295,11 +295,16 @@ public:
   }
 
 private:
-  /// Whether what it gives is a value, and not the same one elsewhere. A
-  /// gradient is what rules make of it.
+  /// Whether what it gives is a value, and not the same one elsewhere: a
+  /// gradient as rules make it, or one that has a name of its own.
   static bool isValue(Operation &op) {
     auto reshard = dyn_cast<nd::ReshardOp>(op);
-    return !reshard || reshard.getRole() == nd::LayoutRole::Gradients;
+    if (!reshard || reshard.getRole())
+      return !reshard || reshard.getRole() == nd::LayoutRole::Gradients;
+    const nd::OriginAttr own = getOrigin(op.getLoc());
+    const nd::OriginAttr input = getOrigin(reshard.getInput().getLoc());
+    return own && input && own.getPart() == nd::OriginPart::Itself &&
+           !own.isOf(input);
   }
 
   /// Says of gradients, states and other element types which value they are

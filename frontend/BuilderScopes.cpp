@@ -238,8 +238,10 @@ static Tensor bindTo(BuilderState &state, Tensor value, nd::OriginAttr origin,
   if (!hasRules(origin))
     return value;
   value = state.place(value, origin, where);
+  // It stands where it gets its second name.
   if (isNamed)
-    setOrigin(BuilderState::getValue(value), origin);
+    BuilderState::getValue(value).setLoc(
+        withOrigin(state.getLocation(where), origin));
   return value;
 }
 

@@ -309,7 +309,9 @@ std::string Explainer::explainSplits(int tensor) {
                                  : fmt::format("({})", fmt::join(ruled, ", "));
     const char *these = rules.size() > 1 ? "these rules" : "this rule";
     if (ruled.empty() && dim.axes.empty())
-      text += fmt::format("\n  '{}' is whole: no rule splits it.\n", dim.name);
+      text += fmt::format("\n  '{}' is whole{}\n", dim.name,
+                          rules.empty() ? ": no rule splits it."
+                                        : " by this rule:");
     else if (ruled.empty())
       text += fmt::format("\n  '{}' is split over {}, which no rule says: the "
                           "value has a layout of its own.\n",
