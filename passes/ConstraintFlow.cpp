@@ -11,6 +11,15 @@ bool meshc::isConstraint(Operation *op) {
   return reshard && !reshard.getRole();
 }
 
+/// Whether both have the same dimensions, in any order.
+static bool haveEqualDims(Value a, Value b) {
+  const auto ofA = cast<NamedTensorType>(a.getType()).getDims();
+  const auto ofB = cast<NamedTensorType>(b.getType()).getDims();
+  return ofA.size() == ofB.size() && llvm::all_of(ofA, [&](DimAttr dim) {
+           return llvm::is_contained(ofB, dim);
+         });
+}
+
 static bool isElementwise(Operation *op) {
   return isa_and_present<ElementwiseOpInterface>(op) &&
          op->getNumResults() == 1;
@@ -51,7 +60,7 @@ meshc::findFollowers(ProgramOp program, const ModuleLayout &layout) {
     for (Value operand : op->getOperands()) {
       ReshardOp from = getConstraint(operand.getDefiningOp());
       // An operand that is spread over more dimensions says nothing of these.
-      if (from && operand.getType() == op->getResult(0).getType()) {
+      if (from && haveEqualDims(operand, op->getResult(0))) {
         followers[op] = {from, true};
         break;
       }

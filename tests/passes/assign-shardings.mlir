@@ -59,13 +59,13 @@ nd.program @two_axes {
 
 // -----
 
-// The user's constraint is the sharding of that one value, here with "b" kept
-// whole; its readers follow the table again.
+// The user's constraint is the sharding of a value, here with "b" kept whole, and
+// of what is computed from it element by element; the output lies by the table.
 // CHECK-LABEL: nd.program @constraint
 // CHECK-NEXT:    %[[X:.*]] = nd.input "x" : !a_at_x_by_b_at_y
 // CHECK-NEXT:    %[[C:.*]] = nd.reshard %[[X]] {{.*}}rule = "constraint on \22c\22", consumer = <"c">, operand = <"x">{{.*}} : !a_at_x_by_b_at_y -> !a_at_x_by_b
-// CHECK-NEXT:    %[[R:.*]] = nd.reshard %[[C]] {{.*}}rule = "layout rule \22b\22 -> \22y\22", consumer = <"e">, operand = <"c">{{.*}} : !a_at_x_by_b -> !a_at_x_by_b_at_y
-// CHECK-NEXT:    nd.exp %[[R]] : (!a_at_x_by_b_at_y) -> !a_at_x_by_b_at_y
+// CHECK-NEXT:    %[[E:.*]] = nd.exp %[[C]] : (!a_at_x_by_b) -> !a_at_x_by_b
+// CHECK-NEXT:    nd.reshard %[[E]] {{.*}}rule = "layout rule \22b\22 -> \22y\22", consumer = <"y">, operand = <"e">{{.*}} : !a_at_x_by_b -> !a_at_x_by_b_at_y
 nd.mesh ["x"=2, "y"=3]
 nd.rule ["a"] -> ["x"]
 nd.rule ["b"] -> ["y"]
