@@ -211,6 +211,13 @@ Tensor BuilderState::place(Tensor value, nd::OriginAttr origin,
   auto *asked = std::get_if<layout::TensorLayout>(&found);
   if (!asked) // finishRules says so
     return value;
+  // A pattern may fit where none of the rule's dims is, or `unless` one is.
+  if (llvm::none_of(asked->rules, [&](const auto &ofDim) {
+        return llvm::any_of(ofDim, [&](size_t rule) {
+          return !rules[rule].rule.values.empty();
+        });
+      }))
+    return value;
   nd::NamedTensorType type = getType(value.getElementType(), value.getDims());
   auto op = nd::ReshardOp::create(
       operations, getValue(value).getLoc(),
@@ -237,12 +244,13 @@ static Tensor bindTo(BuilderState &state, Tensor value, nd::OriginAttr origin,
     setOrigin(BuilderState::getValue(value), origin);
   if (!hasRules(origin))
     return value;
-  value = state.place(value, origin, where);
+  const Tensor placed = state.place(value, origin, where);
   // It stands where it gets its second name.
-  if (isNamed)
-    BuilderState::getValue(value).setLoc(
+  if (isNamed &&
+      BuilderState::getValue(placed) != BuilderState::getValue(value))
+    BuilderState::getValue(placed).setLoc(
         withOrigin(state.getLocation(where), origin));
-  return value;
+  return placed;
 }
 
 Tensor Builder::bind(Tensor value, const std::string &name,

@@ -52,10 +52,9 @@ FailureOr<ModuleLayout> ModuleLayout::create(ModuleOp module) {
   if (auto *rules = std::get_if<layout::Layout>(&created)) {
     result.rules = std::move(*rules);
     for (auto variable : module.getOps<VariableOp>())
-      if (const std::string path = getPath(variable);
-          variable.getRole() == VariableRole::Parameter &&
-          result.rules.hasRulesFor(std::string_view(path)))
-        result.namedParameters.insert(path);
+      if (variable.getRole() == VariableRole::Parameter &&
+          result.liesByName(variable))
+        result.namedParameters.insert(getPath(variable));
     result.areRoles = result.rules.hasRulesFor(layout::Role::State) ||
                       !result.namedParameters.empty();
     return result;
@@ -182,6 +181,21 @@ RuleOp ModuleLayout::findRoleRule(OpOperand &use, StringRef dim) const {
     if (!rules.getRules()[rule].isOfDims())
       return ruleOps[rule];
   return {};
+}
+
+bool ModuleLayout::liesByName(VariableOp parameter) const {
+  const NamedTensorType type = parameter.getTensorType();
+  const std::vector<std::string> names = getDimNames(type);
+  const SmallVector<int64_t> sizes = type.getSizes();
+  const std::string path = getPath(parameter);
+  auto found = rules.getLayout({names, sizes, path}, layout::Role::Parameter);
+  auto *known = std::get_if<layout::TensorLayout>(&found);
+  // A pattern may fit where none of the rule's dimensions is.
+  return known && llvm::any_of(known->rules, [&](const auto &ofDim) {
+           return llvm::any_of(ofDim, [&](size_t rule) {
+             return !rules.getRules()[rule].values.empty();
+           });
+         });
 }
 
 std::optional<std::string> ModuleLayout::findNamedParameter(Value value) const {

@@ -66,6 +66,9 @@ private:
                                                 std::string_view name,
                                                 layout::Role role,
                                                 mlir::Operation *op);
+  /// Whether a rule by the name of `parameter` is for one of its dimensions.
+  bool liesByName(nd::VariableOp parameter) const;
+
   layout::Mesh mesh;
   std::unique_ptr<layout::ReshardPlans> plans;
   layout::Layout rules;
