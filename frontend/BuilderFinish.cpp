@@ -223,7 +223,9 @@ private:
                     pattern));
     if (auto known = std::ranges::find_if(names, fits); known != names.end())
       error.notes.push_back(fmt::format(
-          "\"{}\" is a number, which has no dimensions to split", *known));
+          "\"{}\" is a number, or what a loop stacks or adds up, which no rule "
+          "by a name is for",
+          *known));
     else
       error.suggestion = layout::findNearest(pattern, names);
   }

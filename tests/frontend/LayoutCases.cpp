@@ -64,7 +64,7 @@ std::vector<Case> cases::getLayoutCases() {
        "layout { <<\"total\">>: in -> data }\n" +
            model("  let total = sum(x * w)\n  output loss = total"),
        "no value of the model is called so",
-       "\"total\" is a number, which has no dimensions"},
+       "\"total\" is a number, or what a loop stacks"},
       {Code::RuleUnusedDim,
        "layout { \"h\": <<out>> -> data }\n" +
            model("  let h = x * 2\n  output o = sum(h)"),
