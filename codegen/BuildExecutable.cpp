@@ -36,23 +36,18 @@ static void addMesh(ModuleOp module, ExecTypes &types,
 
 static void addDims(ModuleOp module, ExecTypes &types,
                     exec::ExecutableT &executable) {
-  llvm::StringMap<nd::RuleOp> rules;
+  std::vector<layout::LayoutRule> rules;
   for (auto rule : module.getOps<nd::RuleOp>())
-    if (rule.getRule().isOfDims())
-      for (auto dim : rule.getDims().getAsRange<StringAttr>())
-        rules[dim.getValue()] = rule;
+    rules.push_back(rule.getRule());
+  // The verifier of nd.rule has found whatever is wrong with them.
+  const auto table = std::get<layout::Layout>(
+      layout::Layout::create(types.getMesh(), std::move(rules)));
   for (auto dim : module.getOps<nd::DimOp>()) {
     auto entry = std::make_unique<exec::NamedDimT>();
     entry->name = dim.getName().str();
     entry->size = int64_t(dim.getSize());
     entry->span = std::make_unique<exec::Span>(types.getSpan(dim.getLoc()));
-    if (nd::RuleOp rule = rules.lookup(dim.getName())) {
-      std::vector<layout::AxisRef> axes;
-      for (auto axis : rule.getAxes().getAsRange<StringAttr>())
-        if (auto index = types.getMesh().findAxis(axis.getValue()))
-          axes.push_back(types.getMesh().getWholeAxis(*index));
-      entry->axes = types.getAxes(axes);
-    }
+    entry->axes = types.getAxes(table.getSplit(entry->name));
     executable.dims.push_back(std::move(entry));
   }
 }
@@ -60,14 +55,8 @@ static void addDims(ModuleOp module, ExecTypes &types,
 static void addRules(ModuleOp module, ExecTypes &types,
                      exec::ExecutableT &executable) {
   for (auto op : module.getOps<nd::RuleOp>()) {
-    const layout::LayoutRule rule = op.getRule();
     auto entry = std::make_unique<exec::LayoutRuleT>();
-    if (rule.role != layout::Role::Value)
-      entry->role = toString(rule.role);
-    entry->dims = rule.dims;
-    entry->axes = rule.axes;
-    entry->unless = rule.unless;
-    entry->values = rule.values;
+    entry->text = op.getText();
     entry->span = std::make_unique<exec::Span>(types.getSpan(op.getLoc()));
     executable.rules.push_back(std::move(entry));
   }

@@ -7,57 +7,33 @@ using namespace mlir;
 using namespace meshc;
 using namespace meshc::nd;
 
-static std::vector<std::string> getNames(ArrayAttr names) {
-  std::vector<std::string> texts;
-  if (names)
-    for (auto name : names.getAsRange<StringAttr>())
-      texts.push_back(name.str());
-  return texts;
-}
-
 layout::LayoutRule RuleOp::getRule() {
-  const auto role = getRole() ? layout::Role(*getRole()) : layout::Role::Value;
-  return {getNames(getDims()), getNames(getAxes()), role,
-          getNames(getUnlessAttr()), getValues().value_or("").str()};
+  return std::get<layout::LayoutRule>(layout::parseRule(getText()));
 }
 
 RuleOp RuleOp::create(OpBuilder &builder, Location loc,
                       const layout::LayoutRule &rule) {
-  auto getAttr = [&](const std::vector<std::string> &names) {
-    return builder.getStrArrayAttr(
-        SmallVector<StringRef>(names.begin(), names.end()));
-  };
-  auto role = rule.role == layout::Role::Value
-                  ? LayoutRoleAttr()
-                  : LayoutRoleAttr::get(builder.getContext(),
-                                        LayoutRole(uint32_t(rule.role)));
-  return create(builder, loc, role, getAttr(rule.dims), getAttr(rule.axes),
-                rule.unless.empty() ? ArrayAttr() : getAttr(rule.unless),
-                rule.values.empty() ? StringAttr()
-                                    : builder.getStringAttr(rule.values));
+  return create(builder, loc, toString(rule));
 }
 
 LogicalResult RuleOp::verify() {
-  if (getDims().empty() && !getRole())
-    return emitOpError("(C3) it has neither a role nor dimensions");
-  if (getRole() && getValues())
-    return emitOpError("(C4) a rule for values has a role");
+  auto own = layout::parseRule(getText());
+  if (auto *error = std::get_if<layout::RuleSyntaxError>(&own))
+    return emitOpError("(C1) is no rule: ") << toString(*error);
   // The first of those that stand together looks at all: there may be
   // thousands.
   if (isa_and_nonnull<RuleOp>((*this)->getPrevNode()))
     return success();
   SmallVector<RuleOp> ops;
   std::vector<layout::LayoutRule> rules;
-  std::vector<std::string> dims;
   for (auto rule : (*this)->getParentOfType<ModuleOp>().getOps<RuleOp>()) {
-    if (rule.getDims().empty() && !rule.getRole())
+    auto parsed = layout::parseRule(rule.getText());
+    if (std::holds_alternative<layout::RuleSyntaxError>(parsed))
       return success(); // an error of its own
     ops.push_back(rule);
-    rules.push_back(rule.getRule());
-    llvm::append_range(dims, rules.back().dims);
-    llvm::append_range(dims, rules.back().unless);
+    rules.push_back(std::get<layout::LayoutRule>(std::move(parsed)));
   }
-  auto table = layout::Layout::create(getMesh(*this), std::move(rules), dims);
+  auto table = layout::Layout::create(getMesh(*this), std::move(rules));
   auto *errors = std::get_if<std::vector<layout::LayoutError>>(&table);
   if (!errors)
     return success();
@@ -65,13 +41,13 @@ LogicalResult RuleOp::verify() {
   const layout::LayoutError &error = errors->front();
   RuleOp rule = ops[error.rule];
   if (error.kind == Kind::UnknownAxis)
-    return rule.emitOpError("(C1) the mesh has no axis \"")
+    return rule.emitOpError("(C2) the mesh has no axis \"")
            << error.axis << "\"";
   if (error.kind == Kind::RepeatedAxis)
-    return rule.emitOpError("(C1) axis \"")
+    return rule.emitOpError("(C2) axis \"")
            << error.axis << "\" is named twice";
   if (error.dim.empty())
-    return rule.emitOpError("(C2) its role has another rule for all tensors");
-  return rule.emitOpError("(C2) dimension \"")
+    return rule.emitOpError("(C3) its role has another rule for all tensors");
+  return rule.emitOpError("(C3) dimension \"")
          << error.dim << "\" has another rule";
 }

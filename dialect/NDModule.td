@@ -54,31 +54,24 @@ def ND_DimOp : ND_Declaration<"dim"> {
 def ND_RuleOp : ND_Declaration<"rule"> {
   let summary = "One line of the layout: dimensions and the axes that split them";
   let description = [{
-    A rule `of` a role holds for tensors of that role alone, which come after those
-    without (layout/Layout.h); without dimensions it splits one of each tensor.
-    It does not hold in tensors that have a dimension behind `unless`. One `for`
-    values holds for those whose names fit a pattern.
+    The text is a rule as a spec has it, for all tensors that have the dimensions,
+    those of a role or those of a name (layout/LayoutRule.h), and `getRule` what it
+    says. Nothing but layout/Layout.h knows what rules mean.
 
     **Constraints**
-    - (C1) every axis is an axis of the mesh, named once.
-    - (C2) no other rule of the role or for the pattern names the dimension, or none.
-    - (C3) a rule without a role names dimensions.
-    - (C4) a rule for values has no role.
+    - (C1) the text is a rule.
+    - (C2) every axis is an axis of the mesh, named once.
+    - (C3) no other rule of the role or for the pattern names the dimension, or none.
 
     ```mlir
-    nd.rule ["heads", "d_ff"] -> ["model"]
-    nd.rule ["d"] -> ["data"] unless ["batch"]
-    nd.rule of state [] -> ["data"]
-    nd.rule for "layer/attn/scores" ["pos"] -> []
+    nd.rule "(heads, d_ff) -> model"
+    nd.rule "d -> data unless batch"
+    nd.rule "state: * -> data"
+    nd.rule "\22layer/attn/scores\22: pos -> ()"
     ```
   }];
-  let arguments = (ins OptionalAttr<ND_LayoutRoleAttr>:$role,
-                       StrArrayAttr:$dims, StrArrayAttr:$axes,
-                       OptionalAttr<StrArrayAttr>:$unless,
-                       OptionalAttr<StrAttr>:$values);
-  let assemblyFormat = [{
-    (`of` `` $role^)? (`for` $values^)? $dims `->` $axes (`unless` $unless^)? attr-dict
-  }];
+  let arguments = (ins StrAttr:$text);
+  let assemblyFormat = "$text attr-dict";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     ::meshc::layout::LayoutRule getRule();

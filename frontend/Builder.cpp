@@ -265,6 +265,19 @@ Dim Builder::ownDim(const std::string &name, int64_t size, const Where &where) {
   return dim(isShared ? shared->first : state->getFullName(name), size, where);
 }
 
+void Builder::addRule(std::string_view text, const Where &where) {
+  auto parsed = layout::parseRule(text);
+  if (auto *error = std::get_if<layout::RuleSyntaxError>(&parsed))
+    state->fail(error->kind == layout::RuleSyntaxError::Kind::UnknownRole
+                    ? Code::UnknownRole
+                    : Code::ExpectedToken,
+                where,
+                fmt::format("\"{}\" is no rule of a layout: {}", text,
+                            toString(*error)));
+  else
+    addRule(RuleSpec{std::get<layout::LayoutRule>(std::move(parsed))}, where);
+}
+
 void Builder::addRule(RuleSpec rule, const Where &where) {
   if (rule.where.file.empty())
     rule.where = where;

@@ -9,7 +9,7 @@
 ///   builder.setMesh({{"data", 2}, {"model", 2}});
 ///   Dim batch = builder.dim("batch", 6), in = builder.dim("in", 5),
 ///       out = builder.dim("out", 3);
-///   builder.addRule({"batch", {"data"}});
+///   builder.addRule("batch -> data");
 ///   Tensor x = builder.input("x", ElementType::F32, {batch, in});
 ///   Tensor w = builder.parameter("w", ElementType::F32, {in, out},
 ///                                Initializer::normal(0, 0.05));
@@ -173,18 +173,16 @@ struct MeshAxisSpec {
   Where where = {};
 };
 
-/// A line of the layout. The places of the parts are empty from C++.
+/// A line of the layout. From C++ its names have no places.
 struct RuleSpec {
   layout::LayoutRule rule;
   Where where = {};
-  std::vector<Where> dimWheres = {}; ///< of `*` one
-  std::vector<Where> axisWheres = {};
-  std::vector<Where> unlessWheres = {};
-  Where valuesWhere = {}; ///< of the pattern
+  std::map<layout::RuleName, Where> wheres = {};
 
-  /// Of the name number `index` of those in `wheres`, or of the rule.
-  const Where &getWhere(const std::vector<Where> &wheres, size_t index) const {
-    return index < wheres.size() ? wheres[index] : where;
+  /// Of this name, or of the rule.
+  const Where &getWhere(layout::RulePart part, size_t index) const {
+    auto found = wheres.find({part, index});
+    return found == wheres.end() ? where : found->second;
   }
 };
 
@@ -257,6 +255,8 @@ public:
   /// rule names it.
   Dim ownDim(const std::string &name, int64_t size,
              const Where &where = MESHC_HERE);
+  /// "batch -> data", "params: * -> data": a line as a spec has it.
+  void addRule(std::string_view text, const Where &where = MESHC_HERE);
   void addRule(RuleSpec rule, const Where &where = MESHC_HERE);
   /// Into how many blocks the rules so far split a dimension.
   int64_t getNumBlocks(const std::string &dim) const;

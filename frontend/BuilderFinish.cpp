@@ -34,13 +34,14 @@ static std::string describeRule(const layout::LayoutRule &rule,
                      : fmt::format("for dimension \"{}\"{}", dim, role);
 }
 
-/// Where a rule names a dim; the whole rule where it does not.
-static const Where &getWhereOfDim(const RuleSpec &spec,
-                                  const std::vector<std::string> &dims,
-                                  const std::vector<Where> &wheres,
-                                  const std::string &dim) {
-  return spec.getWhere(wheres,
-                       size_t(std::ranges::find(dims, dim) - dims.begin()));
+/// Where a rule names a dim, `*` if it is empty; else the whole rule.
+static const Where &getWhereOf(const RuleSpec &spec, layout::RulePart part,
+                               const std::string &dim) {
+  const auto &names =
+      part == layout::RulePart::Unless ? spec.rule.unless : spec.rule.dims;
+  return spec.getWhere(
+      part,
+      dim.empty() ? 0 : size_t(std::ranges::find(names, dim) - names.begin()));
 }
 
 /// Reports one error of the table where the user wrote it.
@@ -53,12 +54,9 @@ static void report(BuilderState &state, const layout::LayoutError &error) {
     for (size_t i = 0; i < rule.axes.size(); ++i)
       if (rule.axes[i] == error.axis && (last || found == rule.axes.size()))
         found = i;
-    return spec.getWhere(spec.axisWheres, found);
+    return spec.getWhere(layout::RulePart::Axes, found);
   };
-  const Where &dimWhere =
-      error.dim.empty()
-          ? spec.getWhere(spec.dimWheres, 0)
-          : getWhereOfDim(spec, rule.dims, spec.dimWheres, error.dim);
+  const Where &dimWhere = getWhereOf(spec, layout::RulePart::Dims, error.dim);
   switch (error.kind) {
   case Kind::UnknownDim: {
     BuildError &unknown =
@@ -78,7 +76,7 @@ static void report(BuilderState &state, const layout::LayoutError &error) {
   case Kind::UnknownUnless:
     state
         .fail(Code::RuleUnknownDim,
-              getWhereOfDim(spec, rule.unless, spec.unlessWheres, error.dim),
+              getWhereOf(spec, layout::RulePart::Unless, error.dim),
               fmt::format("\"unless {}\" names no dimension of the program",
                           error.dim))
         .suggestion = error.suggestion;
@@ -187,8 +185,7 @@ private:
     for (const std::string &dim : rule.dims)
       if (!has(rule, {dim}))
         state.fail(
-            Code::RuleUnusedDim,
-            getWhereOfDim(spec, rule.dims, spec.dimWheres, dim),
+            Code::RuleUnusedDim, getWhereOf(spec, layout::RulePart::Dims, dim),
             !rule.values.empty()
                 ? fmt::format(
                       "layout rule \"{}\" of \"{}\" matches nothing: no "
@@ -202,7 +199,8 @@ private:
                               "parameter has this dimension",
                               dim, toString(rule.role)));
     if (rule.isEvery() && parameters.empty())
-      state.fail(Code::RuleUnusedDim, spec.getWhere(spec.dimWheres, 0),
+      state.fail(Code::RuleUnusedDim,
+                 getWhereOf(spec, layout::RulePart::Dims, ""),
                  fmt::format("the layout rule for all {} matches nothing: the "
                              "model has no parameters",
                              toString(rule.role)));
@@ -217,7 +215,7 @@ private:
       return layout::fitsPattern(pattern, name);
     };
     BuildError &error = state.fail(
-        Code::UnknownValues, spec.valuesWhere,
+        Code::UnknownValues, spec.getWhere(layout::RulePart::Values, 0),
         fmt::format("layout rule for \"{}\" matches nothing: no value of the "
                     "model is called so",
                     pattern));
@@ -241,7 +239,7 @@ private:
                 });
       if (!isMet)
         state.fail(Code::NeverExempt,
-                   getWhereOfDim(spec, rule.unless, spec.unlessWheres, other),
+                   getWhereOf(spec, layout::RulePart::Unless, other),
                    fmt::format("\"unless {}\" changes nothing: no {} has this "
                                "dimension beside one that the rule splits",
                                other,

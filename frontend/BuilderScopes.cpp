@@ -175,13 +175,10 @@ void Builder::setName(Tensor value, const std::string &name,
 const layout::Layout *BuilderState::getTable() {
   if (!table) {
     std::vector<layout::LayoutRule> lines;
-    std::vector<std::string> known; // others are reported by finishRules
-    for (const RuleSpec &spec : rules) {
+    for (const RuleSpec &spec : rules)
       lines.push_back(spec.rule);
-      for (const auto *names : {&spec.rule.dims, &spec.rule.unless})
-        known.insert(known.end(), names->begin(), names->end());
-    }
-    auto made = layout::Layout::create(mesh, std::move(lines), known);
+    // Dims that are none of the program are reported by finishRules.
+    auto made = layout::Layout::create(mesh, std::move(lines));
     auto *found = std::get_if<layout::Layout>(&made);
     table = found ? std::optional(std::move(*found)) : std::nullopt;
   }
@@ -209,14 +206,8 @@ Tensor BuilderState::place(Tensor value, nd::OriginAttr origin,
   auto found =
       getTable()->getLayout({shape.dims, shape.sizes, shape.name}, shape.role);
   auto *asked = std::get_if<layout::TensorLayout>(&found);
-  if (!asked) // finishRules says so
-    return value;
-  // A pattern may fit where none of the rule's dims is, or `unless` one is.
-  if (llvm::none_of(asked->rules, [&](const auto &ofDim) {
-        return llvm::any_of(ofDim, [&](size_t rule) {
-          return !rules[rule].rule.values.empty();
-        });
-      }))
+  // An error is reported by finishRules.
+  if (!asked || !asked->isByName)
     return value;
   nd::NamedTensorType type = getType(value.getElementType(), value.getDims());
   auto op = nd::ReshardOp::create(

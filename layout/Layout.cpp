@@ -8,36 +8,18 @@
 using namespace meshc;
 using namespace meshc::layout;
 
-std::string_view layout::toString(Role role) {
-  switch (role) {
-  case Role::Value:
-    return "values";
-  case Role::Parameter:
-    return "params";
-  case Role::Gradient:
-    return "gradients";
-  case Role::State:
-    return "state";
+std::string_view layout::toString(LostRule::Why why) {
+  switch (why) {
+  case LostRule::Why::Unless:
+    return "unless";
+  case LostRule::Why::Replaced:
+    return "replaced";
+  case LostRule::Why::AlreadySplit:
+    return "already_split";
+  case LostRule::Why::Indivisible:
+    return "indivisible";
   }
   __builtin_unreachable();
-}
-
-/// name, or (name, name).
-static std::string list(const std::vector<std::string> &names) {
-  std::string text;
-  for (const std::string &name : names)
-    text += (text.empty() ? "" : ", ") + name;
-  return names.size() == 1 ? text : "(" + text + ")";
-}
-
-std::string layout::toString(const LayoutRule &rule) {
-  std::string text;
-  if (rule.role != Role::Value)
-    text = std::string(toString(rule.role)) + ": ";
-  if (!rule.values.empty())
-    text = "\"" + rule.values + "\": ";
-  text += (rule.isEvery() ? "*" : list(rule.dims)) + " -> " + list(rule.axes);
-  return rule.unless.empty() ? text : text + " unless " + list(rule.unless);
 }
 
 static LayoutError makeError(LayoutError::Kind kind, size_t rule,
@@ -154,6 +136,15 @@ Layout::create(const Mesh &mesh, std::vector<LayoutRule> rules,
   return result;
 }
 
+std::variant<Layout, std::vector<LayoutError>>
+Layout::create(const Mesh &mesh, std::vector<LayoutRule> rules) {
+  std::vector<std::string> dims;
+  for (const LayoutRule &rule : rules)
+    for (const auto *names : {&rule.dims, &rule.unless})
+      dims.insert(dims.end(), names->begin(), names->end());
+  return create(mesh, std::move(rules), dims);
+}
+
 Layout::Table &Layout::findTable(const LayoutRule &rule) {
   if (rule.values.empty())
     return tables[size_t(rule.role)];
@@ -268,6 +259,9 @@ public:
   }
 
   TensorLayout finish() {
+    for (const std::vector<size_t> &ofDim : result.rules)
+      for (size_t rule : ofDim)
+        result.isByName |= !layout.rules[rule].values.empty();
     result.sharding = getCanonical(layout.mesh, std::move(result.sharding));
     return std::move(result);
   }
@@ -379,4 +373,52 @@ Sharding Layout::getLegalSharding(TensorShape tensor) const {
   Asking asking(*this, tensor);
   asking.addRules(Role::Value);
   return asking.finishLegal();
+}
+
+/// "data and model".
+static std::string enumerate(const std::vector<std::string> &names) {
+  std::string text;
+  for (size_t i = 0; i < names.size(); ++i)
+    text += (i == 0 ? "" : i + 1 < names.size() ? ", " : " and ") + names[i];
+  return text;
+}
+
+std::string Layout::explain(const LostRule &lost, const TensorLayout &asked,
+                            std::span<const std::string> dims) const {
+  const LayoutRule &rule = rules[lost.rule];
+  switch (lost.why) {
+  case LostRule::Why::Unless: {
+    std::vector<std::string> met;
+    for (const std::string &dim : rule.unless)
+      if (std::ranges::find(dims, dim) != dims.end())
+        met.push_back("\"" + dim + "\"");
+    return "not beside " + enumerate(met);
+  }
+  case LostRule::Why::Replaced:
+    for (size_t d = 0; d < dims.size(); ++d)
+      for (size_t other : asked.rules[d]) {
+        const LayoutRule &winner = rules[other];
+        const bool isOf =
+            rule.isEvery()
+                ? !winner.values.empty()
+                : std::ranges::find(rule.dims, dims[d]) != rule.dims.end();
+        if (isOf && other != lost.rule)
+          return quote(winner) + " says otherwise";
+      }
+    return "another rule says otherwise";
+  case LostRule::Why::AlreadySplit: {
+    std::vector<std::string> taken;
+    for (const DimSplit &split : asked.sharding.dims)
+      for (AxisRef part : split)
+        if (const std::string &axis = mesh.getAxes()[size_t(part.axis)].name;
+            std::ranges::find(rule.axes, axis) != rule.axes.end() &&
+            std::ranges::find(taken, axis) == taken.end())
+          taken.push_back(axis);
+    return "already split over " + enumerate(taken.empty() ? rule.axes : taken);
+  }
+  case LostRule::Why::Indivisible:
+    return enumerate(rule.axes) +
+           (rule.axes.size() == 1 ? " divides" : " divide") + " no dimension";
+  }
+  __builtin_unreachable();
 }

@@ -1,6 +1,7 @@
 #ifndef MESHC_LAYOUT_LAYOUT_H
 #define MESHC_LAYOUT_LAYOUT_H
 
+#include "layout/LayoutRule.h"
 #include "layout/Sharding.h"
 
 #include <array>
@@ -14,51 +15,6 @@
 #include <vector>
 
 namespace meshc::layout {
-
-/// What a tensor is to a training, as far as a layout tells them apart. Each
-/// lies as the one before it in this list unless a rule says otherwise.
-enum class Role : uint8_t {
-  Value,     ///< whatever has dims: inputs, activations, the model's own state
-  Parameter, ///< what is trained
-  Gradient,  ///< of a parameter
-  State,     ///< what the optimizer keeps of a parameter, and running means
-};
-inline constexpr size_t numRoles = 4;
-
-/// "values", "params", "gradients", "state", as a rule says it.
-std::string_view toString(Role role);
-
-/// One line of the table: `[role:] dims -> axes [unless dims]`, or
-/// `"name": dims -> axes`.
-///
-/// Without a role it says how these dims are split wherever they occur; with
-/// one, how they are in tensors of that role, in place of what is said without.
-/// No dims are `*`: each tensor of the role is split over the axes once more,
-/// along the dim of which a device has most positions, if the axes divide them;
-/// of several the first. A rule does not hold in a tensor that has one of the
-/// dims behind `unless`.
-///
-/// A rule by a pattern of names, without the iterations of loops (fitsPattern),
-/// is for values, inputs, the model's state and parameters of such a name. It
-/// holds in place of what is said of its dims otherwise, for params too, and
-/// `*` adds nothing along them; of several the first. Gradients and state
-/// follow the parameter, and have only rules of their role besides. Its axes
-/// may be none.
-struct LayoutRule {
-  std::vector<std::string> dims;
-  std::vector<std::string> axes; ///< major first
-  Role role = Role::Value;
-  std::vector<std::string> unless = {};
-  std::string values = {}; ///< the pattern of names; empty: no such rule
-
-  bool isEvery() const { return dims.empty(); }
-  /// Whether it says how dims are split wherever they occur.
-  bool isOfDims() const { return role == Role::Value && values.empty(); }
-};
-
-/// "params: * -> data", "(heads, d_ff) -> model unless batch",
-/// "\"b1/h\": pos -> ()".
-std::string toString(const LayoutRule &rule);
 
 /// What is wrong with a layout. `rule`, `dim`, `axis` name the culprits;
 /// `suggestion` is the nearest known name within the edit distance that
@@ -103,11 +59,17 @@ struct LostRule {
   auto operator<=>(const LostRule &) const = default;
 };
 
+/// "unless", "replaced", "already_split", "indivisible".
+std::string_view toString(LostRule::Why why);
+
 /// How a tensor lies, and which rules made it so.
 struct TensorLayout {
   Sharding sharding; ///< canonical
   /// By dim: the rules that split it, in the order of their axes.
   std::vector<std::vector<size_t>> rules;
+  /// Whether one of them is for its name. A pattern may fit where none of the
+  /// rule's dims is, or where `unless` one is.
+  bool isByName = false;
   std::vector<LostRule> lost;
 };
 
@@ -129,6 +91,9 @@ public:
   static std::variant<Layout, std::vector<LayoutError>>
   create(const Mesh &mesh, std::vector<LayoutRule> rules,
          std::span<const std::string> programDims);
+  /// Of rules alone: all dims that they name are dims of the program.
+  static std::variant<Layout, std::vector<LayoutError>>
+  create(const Mesh &mesh, std::vector<LayoutRule> rules);
 
   /// The rules as given to create.
   std::span<const LayoutRule> getRules() const { return rules; }
@@ -152,7 +117,12 @@ public:
   /// on the mesh's size.
   std::variant<TensorLayout, LayoutError> getLayout(TensorShape tensor,
                                                     Role role) const;
-  /// The same for a value between two operations, which is never illegal: of
+  /// Why a rule lost, of a tensor of these dims for which getLayout has said
+  /// so: "not beside "batch"", ""params: d -> model" says otherwise", "already
+  /// split over data", "data divides no dimension".
+  std::string explain(const LostRule &lost, const TensorLayout &asked,
+                      std::span<const std::string> dims) const;
+  /// How a value between two operations lies, which is never illegal: of
   /// two dimensions on one axis the first keeps it.
   Sharding getLegalSharding(TensorShape tensor) const;
 

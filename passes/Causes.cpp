@@ -106,11 +106,8 @@ void CauseBuilder::addRuleOfVariable(OpOperand &use, DimAttr dim,
   RuleOp rule = layout.findRoleRule(use, dim.getName());
   if (!rule)
     return;
-  const layout::LayoutRule own = rule.getRule();
   reason.isWritten = true;
-  // A name stands in quotes as it is.
-  reason.rule +=
-      " beside " + (own.values.empty() ? quote(toString(own)) : toString(own));
+  reason.rule += " beside " + quote(rule.getRule());
   reason.spans.push_back(rule.getLoc());
 }
 
@@ -178,8 +175,9 @@ CauseBuilder::getReason(OpOperand &use, const layout::Sharding &had,
     if (rule) {
       reason.rule = prefix + "layout rule " + quote(name) + " -> ";
       llvm::raw_string_ostream os(reason.rule);
-      llvm::interleaveComma(rule.getAxes().getAsRange<StringAttr>(), os,
-                            [&](StringAttr axis) { os << axis; });
+      llvm::interleaveComma(
+          rule.getRule().axes, os,
+          [&](const std::string &axis) { os << quote(axis); });
       reason.spans.push_back(rule.getLoc());
     } else {
       reason.rule = "no layout rule for " + quote(name);

@@ -190,12 +190,7 @@ bool ModuleLayout::liesByName(VariableOp parameter) const {
   const std::string path = getPath(parameter);
   auto found = rules.getLayout({names, sizes, path}, layout::Role::Parameter);
   auto *known = std::get_if<layout::TensorLayout>(&found);
-  // A pattern may fit where none of the rule's dimensions is.
-  return known && llvm::any_of(known->rules, [&](const auto &ofDim) {
-           return llvm::any_of(ofDim, [&](size_t rule) {
-             return !rules.getRules()[rule].values.empty();
-           });
-         });
+  return known && known->isByName;
 }
 
 std::optional<std::string> ModuleLayout::findNamedParameter(Value value) const {

@@ -19,17 +19,17 @@ def CheckLayout : Pass<"nd-check-layout", "::mlir::ModuleOp"> {
     Before:
     ```mlir
     nd.mesh ["data"=2]
-    nd.rule ["batch"] -> ["data"]
+    nd.rule "batch -> data"
     nd.program @forward {
       %x = nd.input "x" : !nd.tensor<["batch"=4, "in"=3], f32>
       nd.output "y", %x : !nd.tensor<["batch"=4, "in"=3], f32>
     }
     ```
-    After, the same: with `nd.rule ["in"] -> ["data"]` beside it there would be an
+    After, the same: with `nd.rule "in -> data"` beside it there would be an
     error at `%x`, with notes at the two rules.
     ```mlir
     nd.mesh ["data"=2]
-    nd.rule ["batch"] -> ["data"]
+    nd.rule "batch -> data"
     nd.program @forward {
       %x = nd.input "x" : !batch_by_in
       nd.output "y", %x : !batch_by_in

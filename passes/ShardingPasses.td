@@ -134,8 +134,8 @@ def AssignShardings : Pass<"nd-assign-shardings", "::mlir::ModuleOp"> {
     Before:
     ```mlir
     nd.mesh ["data"=2, "model"=3]
-    nd.rule ["batch"] -> ["data"]
-    nd.rule ["hidden"] -> ["model"]
+    nd.rule "batch -> data"
+    nd.rule "hidden -> model"
     nd.program @eval {
       %h = nd.input "h" : !nd.tensor<["batch"=4, "hidden"=7], f32>
       %w = nd.input "w" : !nd.tensor<["hidden"=7, "out"=5], f32>
@@ -192,7 +192,7 @@ def WriteStacks : Pass<"nd-write-stacks", "::mlir::ModuleOp"> {
     Before:
     ```mlir
     nd.mesh ["data"=2]
-    nd.rule ["t"] -> ["data"]
+    nd.rule "t -> data"
     nd.program @eval {
       %x = nd.input "x" : !nd.tensor<["c"=4], f32, <>>
       %y = nd.input "y" : !nd.tensor<["c"=4], f32, <>>

@@ -259,44 +259,22 @@ void Elaborator::buildMesh() {
       getWhere(span.isValid() ? span : Span{trees.files.back().source, 0, 0}));
 }
 
-/// Names of a rule, with their places.
-void Elaborator::addNames(const std::vector<ast::Name> &names,
-                          std::vector<std::string> &texts,
-                          std::vector<Where> &wheres) const {
-  for (const ast::Name &name : names) {
-    texts.emplace_back(name.text);
-    wheres.push_back(getWhere(name.span));
-  }
-}
-
 RuleSpec Elaborator::getRule(const ast::LayoutRule &rule) {
-  RuleSpec spec;
-  spec.where = getWhere(rule.span);
-  if (rule.role)
-    for (layout::Role role :
-         {layout::Role::Parameter, layout::Role::Gradient, layout::Role::State})
-      if (rule.role->text == toString(role))
-        spec.rule.role = role;
-  if (rule.values) {
-    spec.rule.values = rule.values->text;
-    spec.valuesWhere = getWhere(rule.values->span);
-  }
-  addNames(rule.dims, spec.rule.dims, spec.dimWheres);
-  if (rule.dims.empty())
-    spec.dimWheres.push_back(getWhere(rule.dimsSpan));
-  addNames(rule.axes, spec.rule.axes, spec.axisWheres);
-  addNames(rule.unless, spec.rule.unless, spec.unlessWheres);
+  RuleSpec spec{rule.rule, getWhere(rule.span), {}};
+  for (const auto &[name, span] : rule.spans)
+    spec.wheres[name] = getWhere(span);
   return spec;
 }
 
-bool Elaborator::isAxisOfOption(const ast::Name &name) const {
-  return std::any_of(
-      trees.mesh->begin(), trees.mesh->end(),
-      [&](const ast::Definition &axis) { return axis.name.text == name.text; });
+bool Elaborator::isAxisOfOption(std::string_view name) const {
+  return std::ranges::any_of(*trees.mesh, [&](const ast::Definition &axis) {
+    return axis.name.text == name;
+  });
 }
 
 void Elaborator::checkAxes(const ast::LayoutRule &rule) {
-  if (trees.mesh && !std::ranges::all_of(rule.axes, [&](const ast::Name &axis) {
+  if (trees.mesh &&
+      !std::ranges::all_of(rule.rule.axes, [&](const std::string &axis) {
         return isAxisOfOption(axis);
       }))
     lacking.push_back(&rule);
@@ -310,9 +288,8 @@ bool Elaborator::adviseAxes(Diagnostic &reported,
   bool isAdvised = false;
   for (const ast::Definition &axis : *trees.mesh) {
     auto isOf = [&](const ast::LayoutRule &rule) {
-      return std::any_of(
-          rule.axes.begin(), rule.axes.end(),
-          [&](const ast::Name &name) { return name.text == axis.name.text; });
+      return std::ranges::find(rule.rule.axes, axis.name.text) !=
+             rule.rule.axes.end();
     };
     if (layoutRules &&
         std::any_of(layoutRules->begin(), layoutRules->end(), isOf))
@@ -334,10 +311,10 @@ void Elaborator::reportLackingAxes() {
     return;
   std::vector<std::string_view> missing;
   for (const ast::LayoutRule *rule : lacking)
-    for (const ast::Name &axis : rule->axes)
+    for (const std::string &axis : rule->rule.axes)
       if (!isAxisOfOption(axis) &&
-          std::find(missing.begin(), missing.end(), axis.text) == missing.end())
-        missing.push_back(axis.text);
+          std::ranges::find(missing, axis) == missing.end())
+        missing.push_back(axis);
   bool isOne = missing.size() == 1;
   // An empty mesh has no text to point at.
   Span span = trees.mesh->empty() ? lacking.front()->span
@@ -359,25 +336,23 @@ void Elaborator::reportLackingAxes() {
 /// What is left of the layout with the axes of the option, for --layout.
 std::string Elaborator::getLayoutOfOption() const {
   const bool isShort =
-      std::ranges::none_of(*layoutRules, [](const ast::LayoutRule &rule) {
-        return rule.role || rule.values || !rule.unless.empty();
+      std::ranges::all_of(*layoutRules, [](const ast::LayoutRule &rule) {
+        return rule.rule.hasShortForm();
       });
   std::vector<std::string> left;
   for (const ast::LayoutRule &rule : *layoutRules) {
-    ast::LayoutRule kept = rule;
-    std::erase_if(kept.axes,
-                  [&](const ast::Name &axis) { return !isAxisOfOption(axis); });
-    if (kept.axes.empty() && !rule.axes.empty())
+    layout::LayoutRule kept = rule.rule;
+    std::erase_if(kept.axes, [&](const std::string &axis) {
+      return !isAxisOfOption(axis);
+    });
+    if (kept.axes.empty() && !rule.rule.axes.empty())
       continue;
     if (!isShort) {
-      left.push_back(ast::print(kept));
+      left.push_back(toString(kept));
       continue;
     }
-    std::vector<std::string_view> axes;
-    for (const ast::Name &axis : kept.axes)
-      axes.push_back(axis.text);
-    for (const ast::Name &dim : kept.dims)
-      left.push_back(fmt::format("{}={}", dim.text, fmt::join(axes, "+")));
+    for (const std::string &dim : kept.dims)
+      left.push_back(fmt::format("{}={}", dim, fmt::join(kept.axes, "+")));
   }
   if (left.empty())
     return "''";
@@ -407,8 +382,8 @@ void Elaborator::buildLayout() {
     return;
   for (const ast::LayoutRule &rule : *layoutRules) {
     // A dimension whose definition is in error has no size, but is no unknown.
-    if (std::ranges::any_of(rule.dims, [&](const ast::Name &dim) {
-          auto global = globals.find(dim.text);
+    if (std::ranges::any_of(rule.rule.dims, [&](const std::string &dim) {
+          auto global = globals.find(dim);
           return global != globals.end() && isPoison(global->second.value);
         }))
       continue;

@@ -142,7 +142,7 @@ private:
   std::optional<int64_t> getSize(const ast::Name &name, const Value &value,
                                  Span span);
   void buildMesh();
-  bool isAxisOfOption(const ast::Name &name) const;
+  bool isAxisOfOption(std::string_view name) const;
   /// Notes a rule of the spec with axes that the mesh of the command line
   /// lacks.
   void checkAxes(const ast::LayoutRule &rule);
@@ -153,9 +153,6 @@ private:
                   std::vector<std::string_view> missing) const;
   void buildLayout();
   RuleSpec getRule(const ast::LayoutRule &rule);
-  void addNames(const std::vector<ast::Name> &names,
-                std::vector<std::string> &texts,
-                std::vector<Where> &wheres) const;
   std::string getLayoutOfOption() const;
   std::vector<std::string> getDimNames() const;
 

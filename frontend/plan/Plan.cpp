@@ -103,15 +103,12 @@ Plan::Plan(const exec::ExecutableT &executable, const exec::ProgramT *program)
 
 void Plan::readLayout() {
   std::vector<layout::LayoutRule> rules;
-  std::vector<std::string> dims;
-  for (const auto &rule : executable.rules) {
-    rules.push_back(runtime::getRule(*rule));
-    for (const auto *names : {&rule->dims, &rule->unless})
-      dims.insert(dims.end(), names->begin(), names->end());
-  }
+  for (const auto &rule : executable.rules)
+    rules.push_back(
+        std::get<layout::LayoutRule>(layout::parseRule(rule->text)));
   // What is wrong with a table is told when an executable is made or read.
-  layout = std::get<layout::Layout>(
-      layout::Layout::create(mesh, std::move(rules), dims));
+  layout =
+      std::get<layout::Layout>(layout::Layout::create(mesh, std::move(rules)));
 }
 
 static layout::Role getRole(exec::BufferRole role) {
@@ -177,6 +174,15 @@ layout::TensorLayout plan::askLayout(const Plan &plan, int tensor) {
     else
       asked.rules.emplace_back();
   return asked;
+}
+
+std::string plan::explainLost(const Plan &plan, int tensor,
+                              const layout::TensorLayout &asked,
+                              const layout::LostRule &lost) {
+  std::vector<std::string> names;
+  for (const auto &dim : plan.getTensor(tensor).layout->dims)
+    names.push_back(dim->name);
+  return plan.layout.explain(lost, asked, names);
 }
 
 /// How many parts a step has.

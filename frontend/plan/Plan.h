@@ -127,6 +127,11 @@ const exec::NamedDimT *findDim(const Plan &plan, std::string_view name);
 /// dims say; a collective has it lie as those of its parameter.
 layout::TensorLayout askLayout(const Plan &plan, int tensor);
 
+/// Why a rule that `asked` lists does not split a tensor.
+std::string explainLost(const Plan &plan, int tensor,
+                        const layout::TensorLayout &asked,
+                        const layout::LostRule &lost);
+
 layout::AxisRef getAxis(const exec::AxisRef &axis);
 std::vector<layout::AxisRef> getAxes(const std::vector<exec::AxisRef> &axes);
 /// Elements of dimension `dim` of a tensor that one device's block holds.

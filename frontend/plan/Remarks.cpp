@@ -441,22 +441,15 @@ static void addLostRules(const Plan &plan, std::vector<Remark> &all) {
     remark.tensor = tensors.front();
     for (int tensor : tensors)
       remark.bytes += plan.getTensor(tensor).bytes_per_device;
-    const layout::LayoutRule &line = plan.layout.getRules()[rule.rule];
-    const std::string axes = fmt::format("{}", fmt::join(line.axes, " and "));
-    const bool isOne = tensors.size() == 1;
     remark.text = fmt::format(
-        "\"{}\" adds nothing to \"{}\"{}, {}: {}", toString(line),
-        plan.getName(tensors.front()),
-        isOne ? ""
-              : fmt::format(" and {} more",
-                            formatCount(int64_t(tensors.size()) - 1, "tensor")),
+        "\"{}\" adds nothing to \"{}\"{}, {}: {}",
+        plan.executable.rules[rule.rule]->text, plan.getName(remark.tensor),
+        tensors.size() == 1
+            ? ""
+            : fmt::format(" and {} more",
+                          formatCount(int64_t(tensors.size()) - 1, "tensor")),
         formatBytes(remark.bytes),
-        rule.why == Why::Indivisible
-            ? fmt::format("{} divide{} no dimension of {}", axes,
-                          line.axes.size() == 1 ? "s" : "",
-                          isOne ? "it" : "them")
-            : fmt::format("{} on {} already", isOne ? "it lies" : "they lie",
-                          line.axes.size() == 1 ? axes : "one of " + axes));
+        explainLost(plan, remark.tensor, askLayout(plan, remark.tensor), rule));
     if (const auto &span = plan.executable.rules[rule.rule]->span;
         span && span->file() >= 0)
       remark.span = span.get();

@@ -9,7 +9,9 @@
 /// a tree a million deep; all other nesting is bounded by Limits::nesting.
 
 #include "frontend/syntax/Source.h"
+#include "layout/LayoutRule.h"
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -142,15 +144,11 @@ struct CallExpr : Expr {
       : Expr(ExprKind::Call, span), callee(callee) {}
 };
 
-/// [role:] dim -> axis, (dim, dim) -> (axis, axis) [unless dim]; or in place
-/// of a role the pattern of values' names, "layer/h".
+/// A line of the layout, and where it says its names.
 struct LayoutRule {
-  std::optional<Name> role;
-  std::optional<Name> values; ///< without the quotes, with their span
-  std::vector<Name> dims;     ///< none: `*`
-  std::vector<Name> axes;
-  std::vector<Name> unless;
-  Span span, dimsSpan;
+  layout::LayoutRule rule;
+  std::map<layout::RuleName, Span> spans;
+  Span span;
 };
 
 /// dim = position, or (dim, dim) = position for dims that go in step.
@@ -356,7 +354,6 @@ struct File {
 /// tree.
 std::string print(const File &file);
 std::string print(const Expr &expr);
-std::string print(const LayoutRule &rule);
 
 } // namespace meshc::frontend::ast
 

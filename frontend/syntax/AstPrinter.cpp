@@ -105,7 +105,6 @@ public:
   std::string print(const Expr &expr, int atLeast);
   std::string print(const ChainExpr &chain);
   std::string print(const Argument &argument);
-  std::string print(const LayoutRule &rule);
   std::string print(const IndexPart &part);
   std::string print(const TypeExpr &type);
   std::string print(const ParameterType &type);
@@ -217,22 +216,6 @@ std::string Printer::print(const Argument &argument) {
   return text;
 }
 
-std::string Printer::print(const LayoutRule &rule) {
-  const auto printNames = [&](const std::vector<Name> &names) {
-    return names.size() == 1 ? std::string(names.front().text)
-                             : fmt::format("({})", printList(names));
-  };
-  std::string text = rule.role     ? fmt::format("{}: ", rule.role->text)
-                     : rule.values ? fmt::format("\"{}\": ", rule.values->text)
-                                   : "";
-  text +=
-      fmt::format("{} -> {}", rule.dims.empty() ? "*" : printNames(rule.dims),
-                  printNames(rule.axes));
-  if (!rule.unless.empty())
-    text += fmt::format(" unless {}", printNames(rule.unless));
-  return text;
-}
-
 std::string Printer::print(const TypeExpr &type) {
   std::string text(type.element ? type.element->text : "");
   if (type.dims.empty() && type.element)
@@ -331,8 +314,6 @@ std::string Printer::print(const std::vector<Statement> &body) {
 
 std::string ast::print(const Expr &expr) { return Printer().print(expr); }
 
-std::string ast::print(const LayoutRule &rule) { return Printer().print(rule); }
-
 std::string ast::print(const File &file) {
   Printer printer;
   std::string text;
@@ -347,7 +328,7 @@ std::string ast::print(const File &file) {
   for (const Layout &layout : file.layouts) {
     text += "layout {\n";
     for (const LayoutRule &rule : layout.rules)
-      text += "  " + printer.print(rule) + "\n";
+      text += "  " + toString(rule.rule) + "\n";
     text += "}\n";
   }
   for (const Function &function : file.functions)

@@ -11,79 +11,77 @@
 using namespace meshc;
 using namespace meshc::frontend;
 
-/// name, or (name, name).
-bool Parser::parseNames(std::vector<ast::Name> &names, std::string_view what,
-                        bool mayBeNone) {
-  const bool isList = accept(TokenKind::LeftParen);
-  if (!isList || !mayBeNone || !is(TokenKind::RightParen)) {
-    do {
-      std::optional<ast::Name> name = expectName(what);
-      if (!name)
-        return false;
-      names.push_back(*name);
-    } while (isList && accept(TokenKind::Comma));
+/// A token as the grammar of rules takes it.
+layout::RuleWord Parser::getRuleWord(const Token &token) const {
+  using Kind = layout::RuleWord::Kind;
+  switch (token.kind) {
+  case TokenKind::Name:
+    return {Kind::Name, getText(token)};
+  case TokenKind::String:
+    return {Kind::String, getText(token)};
+  case TokenKind::Integer:
+  case TokenKind::Float:
+  case TokenKind::Malformed:
+  case TokenKind::End:
+    return {Kind::Other, getText(token)};
+  default:
+    return {Kind::Mark, getText(token)};
   }
-  return !isList || expect(TokenKind::RightParen, "the names");
 }
 
-/// The word in front of ":".
-bool Parser::parseRole(ast::LayoutRule &rule) {
-  const Token word = peek();
-  if (word.kind == TokenKind::String) {
-    const std::string_view quoted = getText(word);
-    position += 2;
-    if (quoted.empty()) // it does not end, which was reported
-      return false;
-    rule.values = ast::Name{quoted.substr(1, quoted.size() - 2), getSpan(word)};
-    if (!rule.values->text.empty())
-      return true;
-    report(Code::ExpectedToken, rule.values->span,
-           "expected the name of values, found an empty one");
-    return false;
+/// `position` is at the token that is wrong, if one is missing.
+void Parser::report(const layout::RuleSyntaxError &error) {
+  using Kind = layout::RuleSyntaxError::Kind;
+  const Span span = getSpan(tokens[position - error.numWords + error.word]);
+  switch (error.kind) {
+  case Kind::NoName:
+    expectName(error.expected);
+    return;
+  case Kind::NoMark:
+    expect(error.expected == ")" ? TokenKind::RightParen : TokenKind::Arrow,
+           error.after);
+    return;
+  case Kind::UnknownRole: {
+    std::vector<std::string> known;
+    for (layout::Role role :
+         {layout::Role::Parameter, layout::Role::Gradient, layout::Role::State})
+      known.emplace_back(toString(role));
+    report(Code::UnknownRole, span, toString(error))
+        .didYouMean(layout::findNearest(error.name, known))
+        .note("in front of \":\" stands params, gradients, state or the name "
+              "of values in quotes");
+    return;
   }
-  rule.role = ast::Name{getText(word), getSpan(word)};
-  position += 2;
-  std::vector<std::string> known;
-  for (layout::Role role :
-       {layout::Role::Parameter, layout::Role::Gradient, layout::Role::State})
-    known.emplace_back(toString(role));
-  if (std::ranges::find(known, rule.role->text) != known.end())
-    return true;
-  report(Code::UnknownRole, rule.role->span,
-         fmt::format("a layout has no rules for \"{}\"", rule.role->text))
-      .didYouMean(layout::findNearest(rule.role->text, known))
-      .note("in front of \":\" stands params, gradients, state or the name of "
-            "values in quotes");
-  return false;
-}
-
-/// [role:] dims -> axes [unless dims]; dim -> () for one that is to stay whole.
-std::optional<ast::LayoutRule> Parser::parseRule() {
-  ast::LayoutRule rule;
-  const uint32_t begin = getSpan(peek()).begin;
-  if (peek(1).kind == TokenKind::Colon && !parseRole(rule))
-    return std::nullopt;
-  const uint32_t beginOfDims = getSpan(peek()).begin;
-  if (is(TokenKind::Star) && !rule.role) {
-    report(Code::ExpectedToken, "\"*\" stands behind a role")
+  case Kind::EmptyPattern:
+    report(Code::ExpectedToken, span, toString(error));
+    return;
+  case Kind::EveryOfNothing:
+    report(Code::ExpectedToken, span, toString(error))
         .help("write params: * -> data");
+    return;
+  }
+}
+
+std::optional<ast::LayoutRule> Parser::parseRule() {
+  const size_t first = position;
+  if (is(TokenKind::String) && getText(peek()).empty() &&
+      peek(1).kind == TokenKind::Colon) {
+    position += 2; // it does not end, which was reported
     return std::nullopt;
   }
-  if (!(rule.role && accept(TokenKind::Star)) &&
-      !parseNames(rule.dims, "a dimension"))
+  auto parsed =
+      layout::parseRule([&](size_t word) { return getRuleWord(peek(word)); });
+  if (auto *error = std::get_if<layout::RuleSyntaxError>(&parsed)) {
+    position += error->numWords;
+    report(*error);
     return std::nullopt;
-  rule.dimsSpan = getSpanFrom(beginOfDims);
-  if (!expect(TokenKind::Arrow, "the dimension") ||
-      !parseNames(rule.axes, "a mesh axis", /*mayBeNone=*/true))
-    return std::nullopt;
-  // A dim may be called so.
-  if (is(TokenKind::Name) && getText(peek()) == "unless" &&
-      peek(1).kind != TokenKind::Arrow) {
-    ++position;
-    if (!parseNames(rule.unless, "a dimension"))
-      return std::nullopt;
   }
-  rule.span = getSpanFrom(begin);
+  auto &found = std::get<layout::ParsedRule>(parsed);
+  position += found.numWords;
+  ast::LayoutRule rule{std::move(found.rule), {}, {}};
+  for (const auto &[name, word] : found.words)
+    rule.spans[name] = getSpan(tokens[first + word]);
+  rule.span = getSpanFrom(tokens[first].begin);
   return rule;
 }
 
@@ -108,17 +106,19 @@ std::vector<ast::LayoutRule> Parser::parseLayoutOption() {
 
 /// dim=axis+axis
 std::optional<ast::LayoutRule> Parser::parseShortRule() {
+  using layout::RulePart;
   ast::LayoutRule rule;
   std::optional<ast::Name> dim = expectName("a dimension");
   if (!dim || !expect(TokenKind::Equal, "the dimension"))
     return std::nullopt;
-  rule.dims = {*dim};
-  rule.dimsSpan = dim->span;
+  rule.rule.dims.emplace_back(dim->text);
+  rule.spans[{RulePart::Dims, 0}] = dim->span;
   do {
     std::optional<ast::Name> axis = expectName("a mesh axis");
     if (!axis)
       return std::nullopt;
-    rule.axes.push_back(*axis);
+    rule.spans[{RulePart::Axes, rule.rule.axes.size()}] = axis->span;
+    rule.rule.axes.emplace_back(axis->text);
   } while (accept(TokenKind::Plus));
   rule.span = getSpanFrom(dim->span.begin);
   return rule;

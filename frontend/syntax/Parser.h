@@ -76,9 +76,8 @@ private:
   std::optional<ast::IndexPart> parseIndexPart();
   std::optional<ast::LayoutRule> parseRule();
   std::optional<ast::LayoutRule> parseShortRule();
-  bool parseRole(ast::LayoutRule &rule);
-  bool parseNames(std::vector<ast::Name> &names, std::string_view what,
-                  bool mayBeNone = false);
+  layout::RuleWord getRuleWord(const Token &token) const;
+  void report(const layout::RuleSyntaxError &error);
 
   // Statements and items.
   void parseItem(ast::File &file);

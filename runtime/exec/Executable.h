@@ -24,7 +24,7 @@ namespace meshc::runtime {
 
 /// The version of exec.fbs that this runtime reads and codegen writes: another
 /// one whenever a reader of the previous one would misread a program.
-inline constexpr int32_t execVersion = 15;
+inline constexpr int32_t execVersion = 16;
 
 /// Bytes of one element of a type.
 int64_t getElementBytes(exec::ElementType type);

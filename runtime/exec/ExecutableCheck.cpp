@@ -1,6 +1,6 @@
+#include "layout/Layout.h"
 #include "runtime/exec/ExecutableChecker.h"
 #include "runtime/exec/Loops.h"
-#include "runtime/exec/PlanIds.h"
 
 #include <fmt/format.h>
 
@@ -261,25 +261,20 @@ bool ExecutableChecker::checkData() {
 
 bool ExecutableChecker::checkRules() {
   std::vector<layout::LayoutRule> rules;
-  std::vector<std::string> dims;
   for (const auto &rule : data.rules) {
     where = "a rule of the layout";
-    rules.push_back(getRule(*rule));
-    for (const auto *names : {&rule->dims, &rule->unless})
-      dims.insert(dims.end(), names->begin(), names->end());
-    if (!rule->role.empty() && rules.back().role == layout::Role::Value)
-      return fail(fmt::format("is for '{}'", rule->role));
-    if (!rule->role.empty() && !rule->values.empty())
-      return fail(fmt::format("is for '{}' and for values called '{}'",
-                              rule->role, rule->values));
+    auto parsed = layout::parseRule(rule->text);
+    if (auto *error = std::get_if<layout::RuleSyntaxError>(&parsed))
+      return fail(fmt::format("'{}': {}", rule->text, toString(*error)));
+    rules.push_back(std::get<layout::LayoutRule>(std::move(parsed)));
     if (rule->span && !checkSpan(*rule->span))
       return false;
   }
   where.clear();
-  auto table = layout::Layout::create(mesh, rules, dims);
+  auto table = layout::Layout::create(mesh, std::move(rules));
   if (auto *errors = std::get_if<std::vector<layout::LayoutError>>(&table))
     return fail(fmt::format("impossible rule of the layout: {}",
-                            toString(rules[errors->front().rule])));
+                            data.rules[errors->front().rule]->text));
   return true;
 }
 

@@ -49,20 +49,10 @@ const char *runtime::getPlanKind(const exec::CommandT &command) {
                     : getKind(command).name;
 }
 
-layout::LayoutRule runtime::getRule(const exec::LayoutRuleT &rule) {
-  layout::LayoutRule line{rule.dims, rule.axes, layout::Role::Value,
-                          rule.unless, rule.values};
-  for (layout::Role role :
-       {layout::Role::Parameter, layout::Role::Gradient, layout::Role::State})
-    if (rule.role == toString(role))
-      line.role = role;
-  return line;
-}
-
 std::string runtime::describeLayout(const exec::ExecutableT &executable) {
   std::vector<std::string> rules;
   for (const auto &rule : executable.rules)
-    rules.push_back(toString(getRule(*rule)));
+    rules.push_back(rule->text);
   return rules.empty() ? "nothing is split"
                        : fmt::format("{}", fmt::join(rules, ", "));
 }

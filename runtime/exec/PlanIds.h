@@ -4,7 +4,6 @@
 /// What plans and traces call the commands of a program, so that what one says
 /// of a command can be put beside what the other says.
 
-#include "layout/Layout.h"
 #include "runtime/exec/exec_generated.h"
 
 #include <span>
@@ -31,7 +30,6 @@ getPlanIds(const exec::ProgramT &program, std::span<const int> sources = {});
 /// What a command is called there: "matmul", "kernel", "slice", "all_reduce".
 const char *getPlanKind(const exec::CommandT &command);
 
-layout::LayoutRule getRule(const exec::LayoutRuleT &rule);
 /// "batch -> data, params: * -> data", "nothing is split".
 std::string describeLayout(const exec::ExecutableT &executable);
 

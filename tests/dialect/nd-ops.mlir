@@ -9,21 +9,21 @@
 
 // CHECK:      nd.mesh ["x"=2, "y"=3] device_order [5, 4, 3, 2, 1, 0] machine "h100"
 // CHECK-NEXT: nd.dim "a" = 2
-// CHECK-NEXT: nd.rule ["a"] -> ["y", "x"]
-// CHECK-NEXT: nd.rule ["b", "c"] -> [] unless ["a"]
-// CHECK-NEXT: nd.rule of params [] -> ["x"]
-// CHECK-NEXT: nd.rule of gradients ["a"] -> []
-// CHECK-NEXT: nd.rule of state ["b"] -> ["y"] unless ["a", "c"]
-// CHECK-NEXT: nd.rule for "layer/h" ["a"] -> []
+// CHECK-NEXT: nd.rule "a -> (y, x)"
+// CHECK-NEXT: nd.rule "(b, c) -> () unless a"
+// CHECK-NEXT: nd.rule "params: * -> x"
+// CHECK-NEXT: nd.rule "gradients: a -> ()"
+// CHECK-NEXT: nd.rule "state: b -> y unless (a, c)"
+// CHECK-NEXT: nd.rule "\22layer/h\22: a -> ()"
 // CHECK-NEXT: nd.precision fp16 {growth_steps = 100 : i64, scale = 8.000000e+00 : f64}
 nd.mesh ["x"=2, "y"=3] device_order [5, 4, 3, 2, 1, 0] machine "h100"
 nd.dim "a" = 2
-nd.rule ["a"] -> ["y", "x"]
-nd.rule ["b", "c"] -> [] unless ["a"]
-nd.rule of params [] -> ["x"]
-nd.rule of gradients ["a"] -> []
-nd.rule of state ["b"] -> ["y"] unless ["a", "c"]
-nd.rule for "layer/h" ["a"] -> []
+nd.rule "a -> (y, x)"
+nd.rule "(b, c) -> () unless a"
+nd.rule "params: * -> x"
+nd.rule "gradients: a -> ()"
+nd.rule "state: b -> y unless (a, c)"
+nd.rule "\22layer/h\22: a -> ()"
 nd.precision fp16 {scale = 8.0 : f64, growth_steps = 100 : i64}
 
 // CHECK-NEXT: nd.variable parameter @w : !a = #nd.fill<1.500000e+00 : f64>

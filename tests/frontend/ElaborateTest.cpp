@@ -217,7 +217,7 @@ TEST(Elaborate, DeclarationsInTheModule) {
   std::string text = run.printModule();
   for (const char *line :
        {"nd.mesh [\"data\"=2, \"model\"=3]\n", "nd.dim \"hidden\" = 20\n",
-        "nd.rule [\"batch\"] -> [\"data\", \"model\"]\n",
+        "nd.rule \"batch -> (data, model)\"\n",
         "#nd.random<uniform, -1.000000e+00 : f64, 2.000000e+00 : f64>\n",
         "#nd.fill<3.000000e+00 : f64>\n",
         "nd.data \"x\" over \"batch\" = \"idx\"(\"p\", \"q\")\n",

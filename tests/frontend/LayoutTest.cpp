@@ -111,9 +111,8 @@ TEST(Overrides, MeshAndLayoutReplaceThoseOfTheSpec) {
   ASSERT_TRUE(run.module) << run.getText();
   std::string text = run.printModule();
   EXPECT_THAT(text, HasSubstr("nd.mesh [\"data\"=4, \"model\"=2]\n"));
-  EXPECT_THAT(text,
-              HasSubstr("nd.rule [\"batch\"] -> [\"data\", \"model\"]\n"));
-  EXPECT_THAT(text, Not(HasSubstr("nd.rule \"out\"")));
+  EXPECT_THAT(text, HasSubstr("nd.rule \"batch -> (data, model)\"\n"));
+  EXPECT_THAT(text, Not(HasSubstr("nd.rule \"out")));
 }
 
 TEST(Overrides, EmptyLayoutSplitsNothing) {
@@ -246,13 +245,13 @@ static std::string getRules(const std::string &layout) {
 }
 
 TEST(Overrides, RulesAsASpecHasThem) {
-  EXPECT_EQ(getRules("batch -> data"), "nd.rule [\"batch\"] -> [\"data\"]; ");
+  EXPECT_EQ(getRules("batch -> data"), "nd.rule \"batch -> data\"; ");
   EXPECT_EQ(getRules("batch -> data params: * -> (model, data)"),
-            "nd.rule [\"batch\"] -> [\"data\"]; "
-            "nd.rule of params [] -> [\"model\", \"data\"]; ");
+            "nd.rule \"batch -> data\"; "
+            "nd.rule \"params: * -> (model, data)\"; ");
   EXPECT_EQ(getRules("in -> data unless (batch, out), state: (out) -> model"),
-            "nd.rule [\"in\"] -> [\"data\"] unless [\"batch\", \"out\"]; "
-            "nd.rule of state [\"out\"] -> [\"model\"]; ");
+            "nd.rule \"in -> data unless (batch, out)\"; "
+            "nd.rule \"state: out -> model\"; ");
 }
 
 /// A dim may be called as the word is.
@@ -264,8 +263,7 @@ TEST(Overrides, ADimThatIsCalledUnless) {
               "  output o = sum(v) + sum(s)\n}\n",
               SpecOptions{"test.mesh"});
   ASSERT_TRUE(run.module) << run.getText();
-  EXPECT_THAT(run.printModule(),
-              HasSubstr("nd.rule [\"y\"] -> [\"b\"] unless [\"unless\"]"));
+  EXPECT_THAT(run.printModule(), HasSubstr("nd.rule \"y -> b unless unless\""));
 }
 
 TEST(Overrides, MeshErrors) {

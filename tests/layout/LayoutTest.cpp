@@ -245,6 +245,36 @@ TEST(Layout, EveryTensorThatLiesNotOnTheAxis) {
             "<d_ff@(model, batch)>");
 }
 
+TEST(Layout, SaysWhyARuleLost) {
+  const Layout table =
+      getTable(mesh, {{{"d_ff", "batch"}, {"model"}, Role::Value, {"heads"}},
+                      {{"length"}, {}, Role::Parameter},
+                      {{"length"}, {"batch"}},
+                      {{}, {"model", "batch"}, Role::State},
+                      {{"heads"}, {"batch"}, Role::Value, {}, "w"}});
+  const auto explain = [&](std::vector<std::string> dims, int64_t size,
+                           Role role, std::string_view name = "") {
+    const std::vector<int64_t> sizes(dims.size(), size);
+    auto asked =
+        std::get<TensorLayout>(table.getLayout({dims, sizes, name}, role));
+    std::vector<std::string> texts;
+    for (const LostRule &lost : asked.lost)
+      texts.push_back(table.explain(lost, asked, dims));
+    return texts;
+  };
+  using testing::ElementsAre;
+  EXPECT_THAT(explain({"d_ff", "heads"}, 64, Role::Value),
+              ElementsAre("not beside \"heads\""));
+  EXPECT_THAT(explain({"length"}, 64, Role::Parameter),
+              ElementsAre("\"params: length -> ()\" says otherwise"));
+  EXPECT_THAT(explain({"d_ff"}, 64, Role::State),
+              ElementsAre("already split over model"));
+  EXPECT_THAT(explain({"heads"}, 5, Role::State),
+              ElementsAre("model and batch divide no dimension"));
+  EXPECT_THAT(explain({"heads"}, 64, Role::State, "w"),
+              ElementsAre("already split over batch"));
+}
+
 TEST(Layout, OfEachRoleOneRuleForADim) {
   auto errors = getErrors({{{"heads"}, {"model"}},
                            {{"heads"}, {"batch"}, Role::Parameter},
@@ -285,6 +315,15 @@ TEST(Layout, AValueLiesAsItsNameSays) {
             Pair("<length@model>", 2));
   EXPECT_EQ(getLying("wide", {"d_ff"}), Pair("<d_ff@model>", 0));
   EXPECT_EQ(getLying("wide", {"heads", "d_ff"}), Pair("replicated", 1));
+  // A pattern may fit where the rule does not hold.
+  for (auto [tensor, isByName] :
+       {std::pair(std::vector<std::string>{"d_ff"}, true),
+        {{"heads", "d_ff"}, false},
+        {{"batch"}, false}}) {
+    const std::vector<int64_t> sizes(tensor.size(), 64);
+    auto found = table.getLayout({tensor, sizes, "wide"}, Role::Value);
+    EXPECT_EQ(std::get<TensorLayout>(found).isByName, isByName);
+  }
   EXPECT_TRUE(table.hasRulesFor(std::string_view("wide")));
   EXPECT_FALSE(table.hasRulesFor(std::string_view("width")));
   EXPECT_FALSE(table.hasRulesFor(Role::State));

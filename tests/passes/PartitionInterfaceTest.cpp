@@ -108,7 +108,7 @@ public:
       !half = !nd.tensor<["a"=2, "half"=3], f64>
       module {
         nd.mesh ["m"=2]
-        nd.rule [)" + rule.str() + R"(] -> ["m"]
+        nd.rule ")" + rule.str() + R"( -> m"
         nd.program @p {)" + lines.str() +
                                       "}}");
     EXPECT_TRUE(module);
@@ -164,12 +164,12 @@ const char *const sumAndCopy = R"(
 TEST(PartitionInterface, ResultsDifferInTheirLoops) {
   const F64Tensor x = floats({3, 4}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12});
   const F64Tensor sums = floats({3}, {10, 26, 42});
-  for (const char *rule : {"\"a\"", "\"b\""}) {
+  for (const char *rule : {"a", "b"}) {
     PartitionInterface<SumAndCopy> test;
     F64State state = test.run(rule, sumAndCopy, x);
     EXPECT_EQ(state.outputs["s"], sums) << rule;
     EXPECT_EQ(state.outputs["c"], x) << rule;
-    const bool sumsTerms = rule == std::string("\"b\"");
+    const bool sumsTerms = rule == std::string("b");
     EXPECT_EQ(test.assigned.find("partial sum over m>") != std::string::npos,
               sumsTerms)
         << test.assigned;
@@ -198,7 +198,7 @@ TEST(PartitionInterface, EveryResultIsChecked) {
 // What takes other positions than a loop's reads its operand whole.
 TEST(PartitionInterface, PositionsThatAreNoLoops) {
   const F64Tensor x = floats({2, 6}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
-  for (const char *rule : {"\"a\"", "\"y\""}) {
+  for (const char *rule : {"a", "y"}) {
     PartitionInterface<EveryOther> test;
     F64State state = test.run(rule, R"(
       %x = nd.input "x" : !y
@@ -219,7 +219,7 @@ TEST(PartitionInterface, PositionsThatAreNoLoops) {
 TEST(PartitionInterface, AnOrderedLoopIsNotSplit) {
   const F64Tensor x = floats({3, 4}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12});
   PartitionInterface<Ordered> test;
-  F64State state = test.run("\"b\"", R"(
+  F64State state = test.run("b", R"(
     %x = nd.input "x" : !ab
     %y = builtin.unrealized_conversion_cast %x : !ab to !ab
     nd.output "y", %y : !ab)",

@@ -100,8 +100,8 @@ TEST_F(Regions, BodiesOfKernelsAreNoBlocks) {
 }
 
 TEST_F(Regions, AreCheckedAgainstTheLayout) {
-  const char *const rules = R"(nd.rule ["a"] -> ["m"]
-                               nd.rule ["b"] -> ["m"]
+  const char *const rules = R"(nd.rule "a -> m"
+                               nd.rule "b -> m"
                                )";
   auto module = parse(rules, R"(nd.program @forward {
     scf.execute_region {
@@ -134,7 +134,7 @@ TEST_F(Regions, AreLoweredInPrecision) {
 // An operation that shardings know nothing of is an error at its place, and
 // what reads its arguments is looked at no further.
 TEST_F(Regions, WithoutAnInterfaceAreAnError) {
-  auto module = parse("nd.rule [\"a\"] -> [\"m\"]\n", loop);
+  auto module = parse("nd.rule \"a -> m\"\n", loop);
   EXPECT_THAT(run(*module, createAssignShardings()),
               HasSubstr("'scf.for' cannot be partitioned"));
 }

@@ -11,7 +11,7 @@
 !wide_renamed = !nd.tensor<["m"=3, "l"=5], f32>
 !rows = !nd.tensor<["m"=3], f32>
 nd.mesh ["x"=2]
-nd.rule ["k"] -> ["x"]
+nd.rule "k -> x"
 
 // Three widened contractions, one under another name: added in f32, rounded once,
 // completed in bf16.

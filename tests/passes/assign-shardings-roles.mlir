@@ -4,7 +4,7 @@
 // updates its part, and what lies otherwise is gathered once. What an update reads
 // alone of a parameter that is whole is a part of it, for which nothing is sent.
 
-// CHECK:       nd.rule of state [] -> ["x"]
+// CHECK:       nd.rule "state: * -> x"
 // CHECK:       nd.variable parameter @w : !a =
 // CHECK:       nd.variable state @m : !a_at_x =
 // CHECK-LABEL: nd.program @step
@@ -20,8 +20,8 @@
 // CHECK-NEXT:    %[[ALL:.*]] = nd.reshard %[[NEW]] {{.*}}no layout rule for \22a\22 beside \22state: * -> x\22{{.*}} : !a_at_x -> !a
 // CHECK-NEXT:    nd.write @w, %[[ALL]] : !a
 nd.mesh ["x"=2]
-nd.rule ["b"] -> ["x"]
-nd.rule of state [] -> ["x"]
+nd.rule "b -> x"
+nd.rule "state: * -> x"
 nd.variable parameter @w : !nd.tensor<["a"=4], f32> = #nd.fill<1.0> loc(fused<#nd.origin<"w">>["net.mesh":3:4])
 nd.variable state @m : !nd.tensor<["a"=4], f32> = #nd.fill<0.0>
 nd.training minimize "loss" by "momentum" epochs 1 steps 0
@@ -57,8 +57,8 @@ nd.program @update {
 // CHECK-LABEL: nd.program @eval
 // CHECK:         nd.reshard %{{.*}} : !a_at_x -> !a
 nd.mesh ["x"=2]
-nd.rule ["b"] -> ["x"]
-nd.rule of params [] -> ["x"]
+nd.rule "b -> x"
+nd.rule "params: * -> x"
 nd.variable parameter @w : !nd.tensor<["a"=4], f32> = #nd.fill<1.0> loc(fused<#nd.origin<"w">>["net.mesh":3:4])
 nd.variable state @m : !nd.tensor<["a"=4], f32> = #nd.fill<0.0>
 nd.training minimize "loss" by "momentum" epochs 1 steps 0
@@ -86,8 +86,8 @@ nd.program @update {
 // CHECK-NOT:     !a_at_x
 // CHECK:         nd.reshard %{{.*}} : !a_sum_over_x -> !a
 nd.mesh ["x"=3]
-nd.rule ["b"] -> ["x"]
-nd.rule of params [] -> ["x"]
+nd.rule "b -> x"
+nd.rule "params: * -> x"
 nd.variable parameter @w : !nd.tensor<["a"=4], f32> = #nd.fill<1.0> loc(fused<#nd.origin<"w">>["net.mesh":3:4])
 nd.variable state @m : !nd.tensor<["a"=4], f32> = #nd.fill<0.0>
 nd.training minimize "loss" by "momentum" epochs 1 steps 0

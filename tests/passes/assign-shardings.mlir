@@ -3,7 +3,7 @@
 // The table: inputs, variables, outputs and what lies between have the sharding
 // of their dimensions, whether the sizes divide (3 over 2, 5 over 3) or not.
 // CHECK:       !a_at_x_by_b_at_y = !nd.tensor<["a"=3, "b"=5], f32, <"a"@x, "b"@y>>
-// CHECK-LABEL: nd.rule ["a"] -> ["x"]
+// CHECK-LABEL: nd.rule "a -> x"
 // CHECK:       nd.variable parameter @w : !b_at_y =
 // CHECK:       nd.program @table
 // CHECK-NEXT:    %[[X:.*]] = nd.input "x" : !a_at_x_by_b_at_y
@@ -13,8 +13,8 @@
 // CHECK-NEXT:    %[[NEXT:.*]] = nd.neg %[[W]] : (!b_at_y) -> !b_at_y
 // CHECK-NEXT:    nd.write @w, %[[NEXT]] : !b_at_y
 nd.mesh ["x"=2, "y"=3]
-nd.rule ["a"] -> ["x"]
-nd.rule ["b"] -> ["y"]
+nd.rule "a -> x"
+nd.rule "b -> y"
 nd.variable parameter @w : !nd.tensor<["b"=5], f32> = #nd.fill<1.0>
 nd.program @table {
   %x = nd.input "x" : !nd.tensor<["a"=3, "b"=5], f32>
@@ -50,7 +50,7 @@ nd.program @no_rules {
 // CHECK-NEXT:    %[[Y:.*]] = nd.reshard %[[S]] {{.*}} : !b_sum_over_x_y -> !b
 // CHECK-NEXT:    nd.output "y", %[[Y]] : !b
 nd.mesh ["x"=2, "y"=3]
-nd.rule ["a"] -> ["y", "x"]
+nd.rule "a -> (y, x)"
 nd.program @two_axes {
   %x = nd.input "x" : !nd.tensor<["a"=7, "b"=2], f32>
   %s = nd.reduce sum %x : (!nd.tensor<["a"=7, "b"=2], f32>) -> !nd.tensor<["b"=2], f32>
@@ -67,8 +67,8 @@ nd.program @two_axes {
 // CHECK-NEXT:    %[[E:.*]] = nd.exp %[[C]] : (!a_at_x_by_b) -> !a_at_x_by_b
 // CHECK-NEXT:    nd.reshard %[[E]] {{.*}}rule = "layout rule \22b\22 -> \22y\22", consumer = <"y">, operand = <"e">{{.*}} : !a_at_x_by_b -> !a_at_x_by_b_at_y
 nd.mesh ["x"=2, "y"=3]
-nd.rule ["a"] -> ["x"]
-nd.rule ["b"] -> ["y"]
+nd.rule "a -> x"
+nd.rule "b -> y"
 nd.program @constraint {
   %x = nd.input "x" : !nd.tensor<["a"=3, "b"=5], f32> loc(fused<#nd.origin<"x">>["c.mesh":5:1])
   %c = nd.reshard %x : !nd.tensor<["a"=3, "b"=5], f32> -> !nd.tensor<["a"=3, "b"=5], f32, <"a"@x>> loc(fused<#nd.origin<"c">>["c.mesh":6:1])
@@ -82,7 +82,7 @@ nd.program @constraint {
 // CHECK-LABEL: nd.program @constraint_that_holds
 // CHECK-NOT:     nd.reshard
 nd.mesh ["x"=2]
-nd.rule ["a"] -> ["x"]
+nd.rule "a -> x"
 nd.program @constraint_that_holds {
   %x = nd.input "x" : !nd.tensor<["a"=3], f32>
   %c = nd.reshard %x : !nd.tensor<["a"=3], f32> -> !nd.tensor<["a"=3], f32, <"a"@x>>
@@ -99,8 +99,8 @@ nd.program @constraint_that_holds {
 // CHECK-NEXT:    %[[WHOLE:.*]] = nd.reshard %[[W]] {{.*}}rule = "dimensions \22m\22 and \22n\22 share axis \22x\22", consumer = <"h">, operand = <"w">, needed = "replicated", had = "<n@x>"{{.*}}alternative = "\22n\22 keeps axis \22x\22"{{.*}} : !k_by_n_at_x -> !k_by_n
 // CHECK-NEXT:    nd.einsum %[[U]], %[[WHOLE]] : (!m_at_x_by_k, !k_by_n) -> !m_at_x_by_n
 nd.mesh ["x"=2]
-nd.rule ["m"] -> ["x"]
-nd.rule ["n"] -> ["x"]
+nd.rule "m -> x"
+nd.rule "n -> x"
 nd.program @iteration_split {
   %u = nd.input "u" : !nd.tensor<["m"=300, "k"=5], f32> loc(fused<#nd.origin<"u">>["c.mesh":5:1])
   %w = nd.input "w" : !nd.tensor<["k"=5, "n"=7], f32> loc(fused<#nd.origin<"w">>["c.mesh":6:1])
@@ -117,8 +117,8 @@ nd.program @iteration_split {
 // CHECK:         %[[WHOLE:.*]] = nd.reshard %[[U]] {{.*}} : !m_at_x_by_k -> !m_by_k
 // CHECK-NEXT:    nd.einsum %[[WHOLE]], %{{.*}} : (!m_by_k, !k_by_n_at_x) -> !m_by_n_at_x
 nd.mesh ["x"=2]
-nd.rule ["m"] -> ["x"]
-nd.rule ["n"] -> ["x"]
+nd.rule "m -> x"
+nd.rule "n -> x"
 nd.program @iteration_split_other_way {
   %u = nd.input "u" : !nd.tensor<["m"=7, "k"=500], f32>
   %w = nd.input "w" : !nd.tensor<["k"=500, "n"=300], f32>
@@ -136,7 +136,7 @@ nd.program @iteration_split_other_way {
 // CHECK-NEXT:    %[[WHOLE:.*]] = nd.reshard %[[X]] {{.*}}rule = "no layout rule for \22key_pos\22"{{.*}} : !pos_at_x -> !pos
 // CHECK-NEXT:    nd.rename %[[WHOLE]] "pos" -> "key_pos" : (!pos) -> !key_pos
 nd.mesh ["x"=2]
-nd.rule ["pos"] -> ["x"]
+nd.rule "pos -> x"
 nd.program @renamed {
   %x = nd.input "x" : !nd.tensor<["pos"=3], f32>
   %r = nd.rename %x "pos" -> "key_pos" : (!nd.tensor<["pos"=3], f32>) -> !nd.tensor<["key_pos"=3], f32>
@@ -158,8 +158,8 @@ nd.program @renamed {
 // CHECK-NEXT:    nd.exp %[[WHOLE]] : (!m_by_n) -> !m_by_n
 // CHECK-NOT:     nd.reshard
 nd.mesh ["x"=2]
-nd.rule ["k"] -> ["x"]
-nd.rule ["l"] -> ["x"]
+nd.rule "k -> x"
+nd.rule "l -> x"
 nd.program @terms_are_added_first {
   %a = nd.input "a" : !nd.tensor<["m"=3, "k"=4], f32>
   %b = nd.input "b" : !nd.tensor<["k"=4, "n"=5], f32>
@@ -187,8 +187,8 @@ nd.program @terms_are_added_first {
 // CHECK-NEXT:    nd.add %[[R]], %[[WHOLE]]
 // CHECK-NOT:     nd.reshard
 nd.mesh ["x"=2]
-nd.rule ["k"] -> ["x"]
-nd.rule ["l"] -> ["x"]
+nd.rule "k -> x"
+nd.rule "l -> x"
 nd.program @residual {
   %r = nd.input "r" : !nd.tensor<["m"=3], f32>
   %a = nd.input "a" : !nd.tensor<["m"=3, "k"=5], f32>
@@ -211,8 +211,8 @@ nd.program @residual {
 // CHECK-DAG:     %[[QW:.*]] = nd.reshard %[[Q]] {{.*}} : !m_sum_over_y -> !m
 // CHECK:         nd.add %[[PW]], %[[QW]] : (!m, !m) -> !m
 nd.mesh ["x"=2, "y"=3]
-nd.rule ["k"] -> ["x"]
-nd.rule ["l"] -> ["y"]
+nd.rule "k -> x"
+nd.rule "l -> y"
 nd.program @terms_over_different_axes {
   %a = nd.input "a" : !nd.tensor<["m"=3, "k"=5], f32>
   %b = nd.input "b" : !nd.tensor<["m"=3, "l"=7], f32>
@@ -231,8 +231,8 @@ nd.program @terms_over_different_axes {
 // CHECK-NEXT:    %[[C:.*]] = nd.reshard %[[S]] {{.*}} : !c_sum_over_x -> !c_at_x
 // CHECK-NEXT:    nd.rename %[[C]] "c" -> "d" : (!c_at_x) -> !d_at_x
 nd.mesh ["x"=2]
-nd.rule ["b"] -> ["x"]
-nd.rule ["d"] -> ["x"]
+nd.rule "b -> x"
+nd.rule "d -> x"
 nd.program @completed_and_split {
   %a = nd.input "a" : !nd.tensor<["b"=4, "c"=6], f32>
   %s = nd.reduce sum %a : (!nd.tensor<["b"=4, "c"=6], f32>) -> !nd.tensor<["c"=6], f32>
@@ -250,7 +250,7 @@ nd.program @completed_and_split {
 // CHECK-NEXT:    nd.tanh %[[WHOLE]]
 // CHECK-NOT:     nd.reshard
 nd.mesh ["x"=2]
-nd.rule ["a"] -> ["x"]
+nd.rule "a -> x"
 nd.program @one_completion_for_all {
   %a = nd.input "a" : !nd.tensor<["a"=3, "b"=5], f32>
   %s = nd.reduce sum %a : (!nd.tensor<["a"=3, "b"=5], f32>) -> !nd.tensor<["b"=5], f32>
@@ -269,7 +269,7 @@ nd.program @one_completion_for_all {
 // CHECK-NEXT:    %[[WHOLE:.*]] = nd.reshard %[[M]] {{.*}}rule = "reduction over split dimension \22a\22"{{.*}} : !b_max_over_x -> !b
 // CHECK-NEXT:    nd.neg %[[WHOLE]] : (!b) -> !b
 nd.mesh ["x"=2]
-nd.rule ["a"] -> ["x"]
+nd.rule "a -> x"
 nd.program @maximum {
   %a = nd.input "a" : !nd.tensor<["a"=3, "b"=5], f32>
   %m = nd.reduce max %a : (!nd.tensor<["a"=3, "b"=5], f32>) -> !nd.tensor<["b"=5], f32>
@@ -284,7 +284,7 @@ nd.program @maximum {
 // CHECK:         %[[S:.*]] = nd.reduce sum %{{.*}} : (!a_at_x) -> !scalar_sum_over_x
 // CHECK-NEXT:    nd.output "y", %[[S]] : !scalar_sum_over_x
 nd.mesh ["x"=2]
-nd.rule ["a"] -> ["x"]
+nd.rule "a -> x"
 nd.program @scalar_output {
   %a = nd.input "a" : !nd.tensor<["a"=3], f32>
   %s = nd.reduce sum %a : (!nd.tensor<["a"=3], f32>) -> !nd.tensor<[], f32>
@@ -303,7 +303,7 @@ nd.program @scalar_output {
 // CHECK-LABEL: nd.program @causes
 // CHECK:         nd.reshard %{{.*}} {causes = [#nd.cause<kind = contraction, rule = "contraction over split dimension \22k\22", consumer = <"e">, operand = <"h">, needed = "replicated", had = "<> partial sum over x", spans = [#[[E]], #[[H]], #[[RULE]]], alternative = "{{.*}}", alternativeUs = {{.*}}, chosenUs = {{.*}}>]}
 nd.mesh ["x"=2]
-nd.rule ["k"] -> ["x"] loc("c.mesh":2:3)
+nd.rule "k -> x" loc("c.mesh":2:3)
 nd.program @causes {
   %a = nd.input "a" : !nd.tensor<["m"=3, "k"=4], f32>
   %b = nd.input "b" : !nd.tensor<["k"=4, "n"=5], f32>
@@ -319,9 +319,9 @@ nd.program @causes {
 // CHECK-LABEL: nd.program @many_contested_axes
 // CHECK:         nd.einsum {{.*}} : (!m, !n_at_a0_a1_a2_a3_a4_a5_a6_a7_a8_a9, !k)
 nd.mesh ["a0"=2, "a1"=2, "a2"=2, "a3"=2, "a4"=2, "a5"=2, "a6"=2, "a7"=2, "a8"=2, "a9"=2]
-nd.rule ["m"] -> ["a0", "a1", "a2", "a3", "a4", "a5", "a6", "a7", "a8", "a9"]
-nd.rule ["n"] -> ["a0", "a1", "a2", "a3", "a4", "a5", "a6", "a7", "a8", "a9"]
-nd.rule ["k"] -> ["a0", "a1", "a2", "a3", "a4", "a5", "a6", "a7", "a8", "a9"]
+nd.rule "m -> (a0, a1, a2, a3, a4, a5, a6, a7, a8, a9)"
+nd.rule "n -> (a0, a1, a2, a3, a4, a5, a6, a7, a8, a9)"
+nd.rule "k -> (a0, a1, a2, a3, a4, a5, a6, a7, a8, a9)"
 nd.program @many_contested_axes {
   %x = nd.input "x" : !nd.tensor<["m"=2048], f32>
   %y = nd.input "y" : !nd.tensor<["n"=4194304], f32>
@@ -347,8 +347,8 @@ nd.program @many_contested_axes {
 // CHECK:         %[[Y5:.*]] = nd.add %[[INNER]], %[[UVX5]]
 // CHECK:         nd.reshard %[[Y5]] {{.*}} -> !m{{$}}
 nd.mesh ["x"=2, "y"=3]
-nd.rule ["k"] -> ["x", "y"]
-nd.rule ["l"] -> ["x"]
+nd.rule "k -> (x, y)"
+nd.rule "l -> x"
 nd.program @sum_in_sums {
   %a = nd.input "a" : !nd.tensor<["m"=3, "k"=7], f32>
   %p = nd.reduce sum %a : (!nd.tensor<["m"=3, "k"=7], f32>) -> !nd.tensor<["m"=3], f32>
@@ -389,7 +389,7 @@ nd.program @sum_in_sums {
 // CHECK-NEXT:    %[[W:.*]] = nd.reshard %[[P]]
 // CHECK:         nd.stack %[[W]], %{{.*}} along "t" : {{.*}} -> !t_by_m
 nd.mesh ["x"=2]
-nd.rule ["k"] -> ["x"]
+nd.rule "k -> x"
 nd.program @stack_of_terms {
   %a = nd.input "a" : !nd.tensor<["m"=3, "k"=7], f32>
   %p = nd.reduce sum %a : (!nd.tensor<["m"=3, "k"=7], f32>) -> !nd.tensor<["m"=3], f32>
@@ -427,7 +427,7 @@ nd.program @stack_of_terms_and_others {
 !short_terms = !nd.tensor<["m"=3, "k"=7], f32>
 !short_stack = !nd.tensor<["t"=2, "m"=3], f32>
 nd.mesh ["x"=2] machine "h100"
-nd.rule ["k"] -> ["x"]
+nd.rule "k -> x"
 nd.program @stack_for_an_update {
   %a = nd.input "a" : !long_terms
   %b = nd.input "b" : !long_terms
@@ -466,8 +466,8 @@ nd.program @short_stack_for_an_update {
 // CHECK-LABEL: nd.program @quotients_between_positions
 // CHECK:         nd.reshard {{.*}} : {{.*}} -> !y_by_c
 nd.mesh ["m"=3]
-nd.rule ["row"] -> ["m"]
-nd.rule ["y"] -> ["m"]
+nd.rule "row -> m"
+nd.rule "y -> m"
 nd.program @window {
   %x = nd.input "x" : !nd.tensor<["y"=7, "c"=2], f32>
   %0 = nd.view %x ["y" = "row" + "dy" - 1] : (!nd.tensor<["y"=7, "c"=2], f32>) -> !nd.tensor<["row"=7, "dy"=3, "c"=2], f32>
@@ -509,7 +509,7 @@ nd.program @quotients_between_positions {
 // CHECK:         nd.reshard {{.*}}needed = "replicated"
 // CHECK-NOT:     nd.reshard
 nd.mesh ["m"=3]
-nd.rule ["y"] -> ["m"]
+nd.rule "y -> m"
 nd.program @ring {
   %x = nd.input "x" : !nd.tensor<["y"=7], f32>
   %0 = nd.view %x ["y" = ("y" + "dy" - 1) mod 7] : (!nd.tensor<["y"=7], f32>) -> !nd.tensor<["y"=7, "dy"=2], f32>
@@ -545,9 +545,9 @@ nd.program @many {
 // CHECK:         %[[P:.*]] = nd.reduce max %{{.*}} -> !y_at_m_max_over_k
 // CHECK-NEXT:    nd.reshard %[[P]] {{.*}} -> !y_window_at_m
 nd.mesh ["m"=3, "k"=2]
-nd.rule ["row"] -> ["m"]
-nd.rule ["y"] -> ["m"]
-nd.rule ["c"] -> ["k"]
+nd.rule "row -> m"
+nd.rule "y -> m"
+nd.rule "c -> k"
 nd.program @window_of_terms {
   %x = nd.input "x" : !nd.tensor<["y"=7, "c"=5], f32>
   %m = nd.reduce max %x : (!nd.tensor<["y"=7, "c"=5], f32>) -> !nd.tensor<["y"=7], f32>
@@ -566,9 +566,9 @@ nd.program @window_of_terms {
 // CHECK-NEXT:    %[[Y:.*]] = nd.view %[[N]] ["n" = "d" + 4 "h"] : {{.*}} -> !h_at_a_by_d_at_c
 // CHECK-NEXT:    nd.output "y", %[[Y]] : !h_at_a_by_d_at_c
 nd.mesh ["a"=3, "c"=2]
-nd.rule ["n"] -> ["a", "c"]
-nd.rule ["h"] -> ["a"]
-nd.rule ["d"] -> ["c"]
+nd.rule "n -> (a, c)"
+nd.rule "h -> a"
+nd.rule "d -> c"
 nd.program @digits {
   %x = nd.input "x" : !nd.tensor<["h"=3, "d"=4], f32>
   %0 = nd.view %x ["d" = "n" mod 4, "h" = floor("n" / 4)] : (!nd.tensor<["h"=3, "d"=4], f32>) -> !nd.tensor<["n"=12], f32>

@@ -38,7 +38,7 @@ module {
   nd.mesh ["x"=2]
   nd.dim "batch" = 6
   nd.dim "in" = 3
-  nd.rule ["batch"] -> ["x"]
+  nd.rule "batch -> x"
   nd.variable parameter @w : !nd.tensor<["in"=3], f32> = #nd.fill<1.0>
   nd.variable model_state @n : !nd.tensor<[], i32> = #nd.fill<0.0>
   nd.training minimize "loss" by "sgd" epochs 1 steps 0 {parts = 4 : i64}

@@ -10,7 +10,7 @@
 // CHECK-NEXT:    spmd.output "y" of !m_by_n, %[[WHOLE]]
 // CHECK-NOT:     spmd.all_reduce
 nd.mesh ["x"=2]
-nd.rule ["k"] -> ["x"]
+nd.rule "k -> x"
 nd.program @reduced_once {
   %a = nd.input "a" : !nd.tensor<["m"=3, "k"=4], f32>
   %b = nd.input "b" : !nd.tensor<["k"=4, "n"=5], f32>
@@ -30,8 +30,8 @@ nd.program @reduced_once {
 // CHECK-COUNT-1: spmd.all_reduce {{.*}} from !scalar_sum_over_x_y to !scalar {{.*}} : tensor<f32> -> tensor<f32>
 // CHECK-NOT:     spmd.all_reduce
 nd.mesh ["x"=2, "y"=3]
-nd.rule ["b"] -> ["x"]
-nd.rule ["c"] -> ["y"]
+nd.rule "b -> x"
+nd.rule "c -> y"
 nd.program @full_sum {
   %a = nd.input "a" : !nd.tensor<["b"=4, "c"=8], f32>
   %s = nd.reduce sum %a : (!nd.tensor<["b"=4, "c"=8], f32>) -> !nd.tensor<[], f32>
@@ -49,8 +49,8 @@ nd.program @full_sum {
 // CHECK-NOT:     spmd.all_reduce
 // CHECK:         spmd.output "y" of !d_at_x
 nd.mesh ["x"=2]
-nd.rule ["b"] -> ["x"]
-nd.rule ["d"] -> ["x"]
+nd.rule "b -> x"
+nd.rule "d -> x"
 nd.program @needed_split {
   %a = nd.input "a" : !nd.tensor<["b"=4, "c"=7], f32>
   %s = nd.reduce sum %a : (!nd.tensor<["b"=4, "c"=7], f32>) -> !nd.tensor<["c"=7], f32>

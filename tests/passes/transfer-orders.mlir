@@ -10,8 +10,8 @@
 // CHECK-NEXT:    %[[W:.*]] = nd.reduce sum %[[R]] : (!d_at_data_by_e) -> !e_by_d_at_data
 // CHECK-NEXT:    nd.write @w, %[[W]]
 nd.mesh ["data"=8] machine "h100"
-nd.rule ["batch"] -> ["data"]
-nd.rule ["d"] -> ["data"]
+nd.rule "batch -> data"
+nd.rule "d -> data"
 nd.variable parameter @w : !nd.tensor<["e"=4096, "d"=4096], f32> = #nd.fill<1.0>
 nd.program @scatter {
   %x = nd.input "x" : !nd.tensor<["batch"=8192, "e"=4096], f32>
@@ -30,8 +30,8 @@ nd.program @scatter {
 // CHECK-NEXT:    %[[G:.*]] = nd.reshard %[[C]] {{.*}} : !d_at_data_by_e -> !d_by_e
 // CHECK-NEXT:    nd.rename %[[G]] "d" -> "c"
 nd.mesh ["data"=8] machine "h100"
-nd.rule ["batch"] -> ["data"]
-nd.rule ["d"] -> ["data"]
+nd.rule "batch -> data"
+nd.rule "d -> data"
 nd.variable parameter @w : !nd.tensor<["e"=4096, "d"=4096], f32> = #nd.fill<1.0>
 nd.program @gather {
   %x = nd.input "x" : !nd.tensor<["batch"=8192, "e"=4096], f32>
@@ -51,8 +51,8 @@ nd.program @gather {
 // CHECK-NEXT:    %[[S:.*]] = nd.reshard %[[C]] {{.*}} -> !pos_at_model_by_batch_by_d
 // CHECK:         nd.add
 nd.mesh ["model"=8] machine "h100"
-nd.rule ["f"] -> ["model"]
-nd.rule ["pos"] -> ["model"] unless ["f"]
+nd.rule "f -> model"
+nd.rule "pos -> model unless f"
 nd.program @copied {
   %h = nd.input "h" : !nd.tensor<["batch"=2, "pos"=2048, "f"=16384], f32>
   %w = nd.input "w" : !nd.tensor<["f"=16384, "d"=4096], f32>
@@ -68,8 +68,8 @@ nd.program @copied {
 // CHECK-LABEL: nd.program @processes
 // CHECK:         nd.einsum {{.*}} -> !e_by_c_sum_over_data
 nd.mesh ["data"=8]
-nd.rule ["batch"] -> ["data"]
-nd.rule ["d"] -> ["data"]
+nd.rule "batch -> data"
+nd.rule "d -> data"
 nd.variable parameter @w : !nd.tensor<["e"=4096, "d"=4096], f32> = #nd.fill<1.0>
 nd.program @processes {
   %x = nd.input "x" : !nd.tensor<["batch"=8192, "e"=4096], f32>
@@ -91,7 +91,7 @@ nd.program @processes {
 // CHECK-NEXT:    %[[C:.*]] = nd.reduce sum %[[R]] : (!pos_at_seq_by_batch_by_d) -> !batch_by_pos_at_seq_by_d
 // CHECK-NEXT:    nd.einsum %{{.*}}, %[[C]]
 nd.mesh ["seq"=8] machine "h100"
-nd.rule ["pos"] -> ["seq"]
+nd.rule "pos -> seq"
 nd.program @arriving {
   %x = nd.input "x" : !nd.tensor<["batch"=16, "pos"=1024, "e"=512], f32>
   %s = nd.input "s" : !nd.tensor<["batch"=16, "pos"=1024, "at"=1024], f32>

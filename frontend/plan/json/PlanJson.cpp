@@ -222,16 +222,16 @@ Json PlanWriter::write() const {
                     {"size", dim->size},
                     {"axes", getAxisNames(dim->axes)},
                     {"span", getSpan(dim->span)}});
-  for (const auto &rule : executable.rules) {
-    const layout::LayoutRule line = runtime::getRule(*rule);
+  for (size_t i = 0; i < executable.rules.size(); ++i) {
+    const layout::LayoutRule &line = plan.layout.getRules()[i];
     rules.push_back(
         {{"role", toString(line.role)},
          {"dims", line.dims},
          {"axes", line.axes},
          {"unless", line.unless},
          {"values", line.values.empty() ? Json() : Json(line.values)},
-         {"text", toString(line)},
-         {"span", getSpan(rule->span)}});
+         {"text", executable.rules[i]->text},
+         {"span", getSpan(executable.rules[i]->span)}});
   }
   for (size_t tensor = 0; tensor < executable.tensors.size(); ++tensor)
     tensors.push_back(getTensor(tensor));

@@ -98,31 +98,6 @@ void PlanWriter::addGradient(Json &json, const exec::OriginT *origin,
     json["gradient_of_name"] = name.substr(runtime::getLead(*origin).size());
 }
 
-/// Rules that name a tensor and do not split it.
-static Json getLost(const layout::TensorLayout &asked) {
-  using Why = layout::LostRule::Why;
-  Json lost = Json::array();
-  for (const auto &[why, rule] : asked.lost) {
-    const char *name = nullptr;
-    switch (why) {
-    case Why::Unless:
-      name = "unless";
-      break;
-    case Why::Replaced:
-      name = "replaced";
-      break;
-    case Why::AlreadySplit:
-      name = "already_split";
-      break;
-    case Why::Indivisible:
-      name = "indivisible";
-      break;
-    }
-    lost.push_back({{"rule", rule}, {"why", name}});
-  }
-  return lost;
-}
-
 Json PlanWriter::getTensor(size_t index) const {
   const exec::TensorT &tensor = *executable.tensors[index];
   Json dims = Json::array();
@@ -139,8 +114,11 @@ Json PlanWriter::getTensor(size_t index) const {
                {"dims", std::move(dims)}};
   if (Json partial = getPartial(*tensor.layout); !partial.is_null())
     json["partial"] = std::move(partial);
-  if (Json lost = getLost(asked); !lost.empty())
-    json["lost_rules"] = std::move(lost);
+  for (const layout::LostRule &lost : asked.lost)
+    json["lost_rules"].push_back(
+        {{"rule", lost.rule},
+         {"why", toString(lost.why)},
+         {"text", explainLost(plan, int(index), asked, lost)}});
   json["bytes_global"] = tensor.bytes_global;
   json["bytes_per_device"] = tensor.bytes_per_device;
   json["inside"] = tensor.inside;

@@ -57,7 +57,6 @@ private:
   std::string describe(const ValueSource &source) const;
   std::string describeAll(const std::vector<ValueSource> &sources) const;
   std::string explainSplits(int tensor);
-  std::string explainLost(const layout::TensorLayout &asked);
   std::string quoteRule(size_t rule);
   std::string explainPartial(int tensor) const;
   std::string explainTransfer(const PlannedCommand &planned) const;
@@ -302,8 +301,8 @@ std::string Explainer::explainSplits(int tensor) {
     const layout::DimSplit &wanted = asked.sharding.dims[d];
     std::vector<std::string> ruled;
     for (size_t rule : rules)
-      ruled.insert(ruled.end(), executable.rules[rule]->axes.begin(),
-                   executable.rules[rule]->axes.end());
+      for (const std::string &axis : plan.layout.getRules()[rule].axes)
+        ruled.push_back(axis);
     const std::string over = ruled.size() == 1
                                  ? ruled.front()
                                  : fmt::format("({})", fmt::join(ruled, ", "));
@@ -333,40 +332,16 @@ std::string Explainer::explainSplits(int tensor) {
     for (size_t rule : rules)
       text += quoteRule(rule);
   }
-  return text + explainLost(asked);
+  for (const layout::LostRule &lost : asked.lost)
+    text += fmt::format("\n  This rule does not split it: {}.\n{}",
+                        explainLost(plan, tensor, asked, lost),
+                        quoteRule(lost.rule));
+  return text;
 }
 
 std::string Explainer::quoteRule(size_t rule) {
   const auto &span = executable.rules[rule]->span;
   return span ? source.quote(*span) : "";
-}
-
-/// Rules that name the tensor and do not split it.
-std::string Explainer::explainLost(const layout::TensorLayout &asked) {
-  using Why = layout::LostRule::Why;
-  std::string text;
-  for (const auto &[why, rule] : asked.lost) {
-    switch (why) {
-    case Why::Unless:
-      text += "\n  The value has a dimension beside which this rule does not "
-              "hold:\n";
-      break;
-    case Why::Replaced:
-      text += "\n  A rule for its role or name says otherwise than this one:\n";
-      break;
-    case Why::AlreadySplit:
-      text += "\n  It lies on an axis of this rule already, which adds "
-              "nothing:\n";
-      break;
-    case Why::Indivisible:
-      text +=
-          "\n  The axes of this rule divide none of its dimensions, so that "
-          "it adds nothing:\n";
-      break;
-    }
-    text += quoteRule(rule);
-  }
-  return text;
 }
 
 std::string Explainer::explainPartial(int tensor) const {

@@ -119,8 +119,7 @@ void ExampleBuilder::addMesh() {
     if (!dim.axes.empty()) {
       const Span place = dim.axes[0] == 0 ? span(5, 10, 23) : span(5, 24, 39);
       auto rule = std::make_unique<LayoutRuleT>();
-      rule->dims = {entry->name};
-      rule->axes = {names[dim.axes[0]]};
+      rule->text = entry->name + " -> " + names[dim.axes[0]];
       rule->span = own(place);
       executable.rules.push_back(std::move(rule));
     }

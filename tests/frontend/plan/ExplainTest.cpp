@@ -172,41 +172,36 @@ TEST_F(ExplainTest, an_axis_of_one_device_splits_nothing) {
                         "axis of one device:\n  tiny.mesh:5:10\n"));
   EXPECT_THAT(explain("y"), Not(HasSubstr("although")));
   // Beside another axis it changes nothing either.
-  executable.rules[1]->axes = {"data", "model"};
+  executable.rules[1]->text = "hidden -> (data, model)";
   EXPECT_THAT(explain("y"), HasSubstr("'hidden' is split over model by this"));
 }
 
-static std::unique_ptr<exec::LayoutRuleT>
-makeRule(const char *role, std::vector<std::string> dims,
-         std::vector<std::string> axes, std::vector<std::string> unless = {}) {
+static std::unique_ptr<exec::LayoutRuleT> makeRule(const char *text) {
   auto rule = std::make_unique<exec::LayoutRuleT>();
-  rule->role = role;
-  rule->dims = std::move(dims);
-  rule->axes = std::move(axes);
-  rule->unless = std::move(unless);
+  rule->text = text;
   rule->span = std::make_unique<exec::Span>(0, 5, 10, 5, 23);
   return rule;
 }
 
 TEST_F(ExplainTest, rules_that_do_not_hold_are_pointed_out) {
   // w is [in 5, hidden 7].
-  executable.rules.push_back(makeRule("", {"in"}, {"data"}, {"hidden"}));
+  executable.rules.push_back(makeRule("in -> data unless hidden"));
   EXPECT_THAT(explain("w"), HasSubstr("'in' is whole: no rule splits it.\n"));
-  EXPECT_THAT(explain("w"), HasSubstr("The value has a dimension beside which "
-                                      "this rule does not hold:\n"
+  EXPECT_THAT(explain("w"), HasSubstr("This rule does not split it: not "
+                                      "beside \"hidden\".\n"
                                       "  tiny.mesh:5:10\n"));
-  executable.rules.back() = makeRule("params", {}, {"data"});
+  executable.rules.back() = makeRule("params: * -> data");
   EXPECT_THAT(explain("w"),
-              HasSubstr("The axes of this rule divide none of its "
-                        "dimensions, so that it adds nothing:\n"));
-  executable.rules.back() = makeRule("params", {}, {"model"});
+              HasSubstr("This rule does not split it: data divides no "
+                        "dimension.\n"));
+  executable.rules.back() = makeRule("params: * -> model");
   EXPECT_THAT(explain("w"),
-              HasSubstr("It lies on an axis of this rule already, "
-                        "which adds nothing:\n"));
-  executable.rules.back() = makeRule("params", {"hidden"}, {"data"});
-  EXPECT_THAT(
-      explain("w"),
-      HasSubstr("A rule for its role or name says otherwise than this one:\n"));
+              HasSubstr("This rule does not split it: already split over "
+                        "model.\n"));
+  executable.rules.back() = makeRule("params: hidden -> data");
+  EXPECT_THAT(explain("w"),
+              HasSubstr("This rule does not split it: \"params: hidden -> "
+                        "data\" says otherwise.\n"));
 }
 
 TEST_F(ExplainTest, an_operation_reads_like_this) {

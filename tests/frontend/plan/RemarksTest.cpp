@@ -272,8 +272,7 @@ TEST_F(RemarksTest, an_axis_that_splits_nothing_is_no_reason) {
 
 TEST_F(RemarksTest, rules_that_add_nothing_to_a_parameter) {
   auto rule = std::make_unique<exec::LayoutRuleT>();
-  rule->role = "params";
-  rule->axes = {"data"};
+  rule->text = "params: * -> data";
   executable.rules.push_back(std::move(rule));
   // w is [in 5, hidden 7@model], on data=2 model=3.
   std::vector<plan::Remark> found = findAll(60);
@@ -281,14 +280,14 @@ TEST_F(RemarksTest, rules_that_add_nothing_to_a_parameter) {
   EXPECT_EQ(found[0].kind, plan::Remark::Kind::LostRule);
   EXPECT_EQ(found[0].bytes, 60);
   EXPECT_EQ(found[0].text, "\"params: * -> data\" adds nothing to \"w\", 60 B: "
-                           "data divides no dimension of it");
-  executable.rules.back()->axes = {"model", "data"};
+                           "data divides no dimension");
+  executable.rules.back()->text = "params: * -> (model, data)";
   found = findAll(60);
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].text,
-            "\"params: * -> (model, data)\" adds nothing to \"w\", 60 B: it "
-            "lies on one of model and data already");
-  executable.rules.back()->role = "gradients";
+            "\"params: * -> (model, data)\" adds nothing to \"w\", 60 B: "
+            "already split over model");
+  executable.rules.back()->text = "gradients: * -> (model, data)";
   EXPECT_THAT(findAll(60), IsEmpty());
 }
 

@@ -23,7 +23,6 @@ protected:
     executable.rules.clear(); // they name axes of the example
     auto &rule =
         executable.rules.emplace_back(std::make_unique<exec::LayoutRuleT>());
-    rule->dims = {"heads"};
     rule->span = std::make_unique<exec::Span>(0, 5, 10, 5, 23);
     executable.dims.resize(1);
     executable.dims[0]->name = "heads";
@@ -34,8 +33,10 @@ protected:
       executable.mesh->axes.back()->name = std::string(1, char('a' + axis));
       executable.mesh->axes.back()->size = sizes[axis];
       executable.dims[0]->axes.emplace_back(int(axis), 1, sizes[axis]);
-      rule->axes.push_back(executable.mesh->axes.back()->name);
+      rule->text += (axis == 0 ? "heads -> (" : ", ") +
+                    executable.mesh->axes.back()->name;
     }
+    rule->text += ")";
     // Of the parts that the example has, only those of this mesh matter here.
     executable.programs.clear();
   }
@@ -130,13 +131,12 @@ TEST_F(WasteTest, axes_of_one_device) {
 TEST_F(WasteTest, rules_by_names_and_of_roles) {
   set({8}, 12);
   executable.dims[0]->axes.clear();
-  executable.rules[0]->values = "attn/scores";
+  executable.rules[0]->text = "\"attn/scores\": heads -> a";
   EXPECT_THAT(getTexts(), ElementsAre(StartsWith(
                               "\"attn/scores\": heads -> a: 12 positions "
                               "over 8 devices in blocks of 2: 2 of")));
   // What is stored is not computed.
-  executable.rules[0]->values.clear();
-  executable.rules[0]->role = "params";
+  executable.rules[0]->text = "params: heads -> a";
   EXPECT_THAT(getTexts(), IsEmpty());
 }
 
@@ -166,7 +166,7 @@ TEST_F(WasteTest, axes_over_which_nothing_is_computed) {
                   "hidden carries values, so that all devices run every "
                   "iteration"));
   std::erase_if(executable.rules, [](const auto &rule) {
-    return rule->axes == std::vector<std::string>{"model"};
+    return rule->text == "hidden -> model";
   });
   EXPECT_THAT(getTexts(),
               ElementsAre("model: its 3 devices compute the same; no rule "

@@ -26,8 +26,8 @@ model lost(x: f32[batch, odd]) {
 train { minimize loss  optimizer sgd(lr = 0.1) }
 """
 
-WHY = {"unless": "does not hold, as the value has", "replaced": "says otherwise",
-       "already_split": "already", "indivisible": "divides none of its dimensions"}
+WHY = {"unless": "not beside \"", "replaced": "says otherwise", "already_split": "already split over ",
+       "indivisible": "no dimension"}
 
 
 def get_told(page, indices):
@@ -82,7 +82,7 @@ def check_plan(page, plan, name):
             page.expect(entry["links"][:1] == [get_line(plan, rule)], f"{what}: {entry} does not link to {rule}")
             if one["why"] == "unless":
                 names = {dim["name"] for dim in tensor["dims"]}
-                page.expect(all(other in entry["text"].split("has ")[-1] for other in names & set(rule["unless"])),
+                page.expect(all(other in entry["text"].split("beside ")[-1] for other in names & set(rule["unless"])),
                             f"{what}: {entry} does not say what the value has of {rule['unless']}")
     return reasons, splits
 

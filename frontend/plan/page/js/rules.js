@@ -1,12 +1,5 @@
 // Which rule of the layout splits a dimension of a value, and which rules lost.
 
-/** The role of a rule by that of a value; other values have none of their own. */
-const RULE_ROLES = {
-  param: 'params',
-  gradient: 'gradients',
-  state: 'state'
-};
-
 /**
  * "batch -> data, line 12", the line as a link.
  * @param {Page} page
@@ -39,8 +32,8 @@ function rulesNode(page, value) {
                 'ul.lost', {},
                 value.lost.map(
                     lost => html(
-                        'li', {}, ruleNode(page, page.plan.rules[lost.rule]), ': ',
-                        lostReason(page, value, lost), '.')))
+                        'li', {}, ruleNode(page, page.plan.rules[lost.rule]), ': ', lost.text,
+                        '.')))
           ] :
           null);
 }
@@ -64,35 +57,4 @@ function splitReason(page, dim) {
     name, split, isAsked ? ': ' : ', as its operation computes it, where a rule asks for ',
     isAsked ? null : [axesChips(axesOf(plan, asked)), ': '], links, '.'
   ];
-}
-
-/**
- * @param {Page} page
- * @param {Value} value
- * @param {LostRule} lost
- */
-function lostReason(page, value, lost) {
-  const {plan} = page;
-  const rule = plan.rules[lost.rule];
-  const axes = axesChips(axesOf(plan, rule.axes));
-  const names = value.dims.map(dim => dim.name);
-  switch (lost.why) {
-    case 'unless':
-      return [
-        'does not hold, as the value has ',
-        enumerate(
-            rule.unless.filter(name => names.includes(name)).map(name => html('code', {}, name)))
-      ];
-    case 'replaced': {
-      const winner = plan.rules.find(
-          other => other.role === RULE_ROLES[value.role] &&
-              other.dims.some(dim => rule.dims.includes(dim) && names.includes(dim)));
-      return winner ? ['for its role ', ruleNode(page, winner), ', says otherwise'] :
-                      'a rule for its role or its name says otherwise';
-    }
-    case 'already_split':
-      return ['the value lies on ', axes, ' already'];
-    default:
-      return [axes, ' divides none of its dimensions'];
-  }
 }

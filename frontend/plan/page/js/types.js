@@ -14,7 +14,7 @@
  * A rule of the layout, as it is written.
  *  @typedef {{role: string, dims: string[], axes: string[], unless: string[], text: string, line: number}} Rule
  */
-/** @typedef {{rule: number, why: string}} LostRule */
+/** @typedef {{rule: number, why: string, text: string}} LostRule */
 /** @typedef {{kind: string, axes: string[]}} Partial_ */
 /** @typedef {{dims: Dim[], partial: Partial_}} Split */
 
