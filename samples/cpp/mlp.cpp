@@ -10,8 +10,8 @@ using enum meshc::ElementType;
 int main(int, char **arguments) {
   meshc::Builder b;
   b.setMesh({{"data", 2}, {"model", 2}});
-  b.addRule({{{"batch"}, {"data"}}});
-  b.addRule({{{"hidden"}, {"model"}}});
+  b.addRule("batch -> data");
+  b.addRule("hidden -> model");
   const auto batch = b.dim("batch", 32), pixel = b.dim("pixel", 784),
              hidden = b.dim("hidden", 512), kind = b.dim("class", 10);
   const auto image = b.input("image", F32, {batch, pixel});

@@ -37,7 +37,7 @@ protected:
 
 TEST_F(BuilderTest, MakesAModuleWithTheCallersLines) {
   builder.setMesh({{"data", 2}, {"model", 3}});
-  builder.addRule({{{"batch"}, {"data"}}});
+  builder.addRule("batch -> data");
   Tensor x = builder.input("x", ElementType::F32, {batch, in});
   builder.enterScope("layer");
   Tensor w = builder.parameter("w", ElementType::F32, {in, out},
@@ -213,9 +213,9 @@ TEST_F(BuilderTest, ADimHasOneSize) {
 
 TEST_F(BuilderTest, RulesAreCheckedAtTheEnd) {
   builder.setMesh({{"data", 2}});
-  builder.addRule({{{"batch"}, {"data"}}});
-  builder.addRule({{{"in"}, {"data"}}});
-  builder.addRule({{{"out"}, {"model"}}});
+  builder.addRule("batch -> data");
+  builder.addRule("in -> data");
+  builder.addRule("out -> model");
   builder.output("o", builder.input("x", ElementType::F32, {batch, in}));
   builder.finish();
   BuildError error = getOnlyError(builder);
@@ -223,10 +223,26 @@ TEST_F(BuilderTest, RulesAreCheckedAtTheEnd) {
   EXPECT_THAT(error.message, HasSubstr("model"));
 }
 
+TEST_F(BuilderTest, RulesAreTextAsInASpec) {
+  builder.setMesh({{"data", 2}});
+  builder.addRule("params: * -> data");
+  builder.addRule("weights: * -> data");
+  builder.addRule("batch -> ");
+  const std::vector<BuildError> errors = builder.takeErrors();
+  ASSERT_EQ(errors.size(), 2u);
+  EXPECT_EQ(errors[0].code, Code::UnknownRole);
+  EXPECT_EQ(errors[0].message,
+            "\"weights: * -> data\" is no rule of a layout: a layout has no "
+            "rules for \"weights\"");
+  EXPECT_EQ(errors[1].code, Code::ExpectedToken);
+  EXPECT_EQ(errors[1].message,
+            "\"batch -> \" is no rule of a layout: expected a mesh axis");
+}
+
 TEST_F(BuilderTest, TwoDimsOfOneTensorOnOneAxis) {
   builder.setMesh({{"data", 2}});
-  builder.addRule({{{"batch"}, {"data"}}});
-  builder.addRule({{{"in"}, {"data"}}});
+  builder.addRule("batch -> data");
+  builder.addRule("in -> data");
   builder.output("o", builder.input("x", ElementType::F32, {batch, in}));
   builder.finish();
   EXPECT_EQ(getOnlyError(builder).code, Code::SharedAxis);

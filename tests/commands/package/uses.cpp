@@ -41,7 +41,7 @@ static int fail() {
   meshc::Builder b;
   b.setMesh({{"data", 2}});
   const auto batch = b.dim("batch", 6), d = b.dim("d", 5);
-  b.addRule({{{"batc"}, {"data"}}});
+  b.addRule("batc -> data");
   const auto x = b.input("x", F32, {batch, d});
   const auto n = b.input("n", I32, {batch, d});
   b.output("y", b.add(x, n)); // line 47
