@@ -87,8 +87,10 @@ public:
     SmallVector<Claim> contested = getContested(split);
     if (!contested.empty())
       split = settle(split, contested);
-    if (isOfTable)
+    if (isOfTable) {
       keepMajorLoops(split);
+      followDigits(split);
+    }
     if (isOfTable)
       followConstrained(ofTable, split);
     if (isOfTable && wanted)
@@ -200,6 +202,49 @@ private:
         }
         chosen = std::move(best);
       }
+  }
+
+  /// Where one of the loops that say together which positions of an operand's
+  /// dimension are read has the axes of the dimension, gives them to another
+  /// one if that costs less: a major one reads blocks where they lie, and the
+  /// result is moved. No device may compute more.
+  void followDigits(IterationSplit &chosen) {
+    for (OpOperand &operand : op->getOpOperands()) {
+      const unsigned number = operand.getOperandNumber();
+      auto type = cast<NamedTensorType>(operand.get().getType());
+      for (auto [dim, lies] :
+           llvm::zip_equal(type.getDims(), tableShardings[number].dims)) {
+        const DimAccess access = op.getOperandAccess(number, dim.getName());
+        if (lies.empty() || access.getLoops().size() < 2)
+          continue;
+        SmallVector<size_t> loops;
+        for (auto [index, loop] : llvm::enumerate(chosen.dims))
+          if (llvm::is_contained(access.getLoops(), loop.getName()))
+            loops.push_back(index);
+        const IterationSplit before = chosen;
+        double leastUs = getCostUs(before);
+        for (size_t minor : loops)
+          for (size_t major : loops) {
+            const DimAttr loop = before.dims[major];
+            if (before.splits[minor] != lies || !before.splits[major].empty() ||
+                !op.getDimUse(loop.getName()).maySplit() ||
+                getShare(loop, lies) > getShare(before.dims[minor], lies))
+              continue;
+            IterationSplit split = before;
+            std::swap(split.splits[minor], split.splits[major]);
+            if (const double us = getCostUs(split); us < leastUs) {
+              leastUs = us;
+              chosen = std::move(split);
+            }
+          }
+      }
+    }
+  }
+
+  /// The largest part of a dimension that a device has.
+  static double getShare(DimAttr dim, const layout::DimSplit &axes) {
+    return double(layout::getLocalSize(dim.getSize(), axes)) /
+           double(dim.getSize());
   }
 
   /// Splits loops as an operand lies that a constraint is on, if that takes

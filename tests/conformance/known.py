@@ -2,8 +2,6 @@
 as known, and do not fail unless meshc itself fails."""
 
 KNOWN = {
-    "C9-sent": "an exchange for x[c = 4 * a + b] sends every position between the first and the "
-               "last that a device reads, 6 elements for 4",
     "C10-sent": "of x[a = floor(c / 4), b = c % 4] with a and c over one axis, 3 rows on 2 "
                 "devices, all of x is gathered, 8 elements for 2",
     "C12-wide": "a window that is as wide as the dim, with zeros on one side, gathers all of it, 8 "
