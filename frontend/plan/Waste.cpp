@@ -123,8 +123,9 @@ static std::optional<Waste> findRepeated(const Plan &plan, size_t index) {
     waste.span = axis.span.get();
   std::string how =
       axis.shared == 0
-          ? fmt::format("its {} compute the same",
-                        formatCount(axis.size, "device"))
+          ? fmt::format("its {} compute the same{}",
+                        formatCount(axis.size, "device"),
+                        rules.empty() ? "" : " products")
           : fmt::format("its {} share {} of the products and each compute the "
                         "rest",
                         formatCount(axis.size, "device"),
@@ -133,9 +134,8 @@ static std::optional<Waste> findRepeated(const Plan &plan, size_t index) {
   if (rules.empty())
     waste.text += "no rule splits anything over it";
   else if (axis.shared == 0)
-    waste.text +=
-        fmt::format("{} split{} what is stored alone", fmt::join(rules, ", "),
-                    rules.size() == 1 ? "s" : "");
+    waste.text += fmt::format("{} split{} none of them", fmt::join(rules, ", "),
+                              rules.size() == 1 ? "s" : "");
   else
     waste.text +=
         fmt::format("{} split{} little of what is computed",

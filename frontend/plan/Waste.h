@@ -15,7 +15,7 @@ namespace meshc::plan {
 ///   OneDevice  a rule over axes of one device each splits nothing
 ///   Repeated   more than half of the products of a step is not split over an
 ///              axis, so that its devices compute them alike: no rule names the
-///              axis, or rules split over it what is stored alone
+///              axis, or rules split over it no product
 struct Waste {
   enum class Kind : uint8_t { Uneven, OneDevice, Repeated };
   Kind kind;

@@ -156,13 +156,13 @@ TEST_F(WasteTest, axes_over_which_nothing_is_computed) {
   EXPECT_DOUBLE_EQ(all[0].lost, 1 - 1 / 2.5);
   executable.mesh->axes[1]->shared = 0;
   EXPECT_THAT(getTexts(),
-              ElementsAre("model: its 3 devices compute the same; hidden -> "
-                          "model splits what is stored alone"));
+              ElementsAre("model: its 3 devices compute the same products; "
+                          "hidden -> model splits none of them"));
   executable.dims[2]->carries = true;
   EXPECT_THAT(
       getTexts(),
-      ElementsAre("model: its 3 devices compute the same; hidden -> "
-                  "model splits what is stored alone: a loop over "
+      ElementsAre("model: its 3 devices compute the same products; "
+                  "hidden -> model splits none of them: a loop over "
                   "hidden carries values, so that all devices run every "
                   "iteration"));
   std::erase_if(executable.rules, [](const auto &rule) {
@@ -187,8 +187,8 @@ TEST_F(WasteTest, the_text_of_a_plan_has_it_last) {
   EXPECT_THAT(
       renderPlanText(executable, {}),
       testing::EndsWith(
-          "\n  model: its 3 devices compute the same; hidden -> model "
-          "splits what is stored alone: a loop over\n    hidden carries "
+          "\n  model: its 3 devices compute the same products; hidden -> "
+          "model splits none of\n    them: a loop over hidden carries "
           "values, so that all devices run every iteration\n"));
   executable.mesh->axes[1]->shared = 1;
   executable.dims[2]->size = 6;
