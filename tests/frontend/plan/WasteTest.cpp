@@ -188,7 +188,7 @@ TEST_F(WasteTest, the_text_of_a_plan_has_it_last) {
       renderPlanText(executable, {}),
       testing::EndsWith(
           "\n  model: its 3 devices compute the same products; hidden -> "
-          "model splits none of\n    them: a loop over hidden carries "
+          "model splits none of them: a loop over\n    hidden carries "
           "values, so that all devices run every iteration\n"));
   executable.mesh->axes[1]->shared = 1;
   executable.dims[2]->size = 6;
