@@ -192,7 +192,7 @@ static std::string describe(const Plan &plan, const PlannedCommand &planned,
     why = "in tiles too many products would be computed again";
     break;
   case exec::RemarkKind::uncut:
-    why = "no dimension is left along which tiles could be cut";
+    why = "its dimensions cannot be cut into tiles, or only into too many";
     break;
   }
   std::string text = fmt::format("{} stores {}", planned.id,

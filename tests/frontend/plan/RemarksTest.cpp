@@ -204,8 +204,8 @@ TEST_F(RemarksTest, large_values_that_are_not_computed_in_tiles) {
     EXPECT_EQ(found.at(0).kind, plan::Remark::Kind::Untiled);
     return found.at(0).text;
   };
-  EXPECT_EQ(getText(), "o4 stores y, 2 MiB: no dimension is left along which "
-                       "tiles could be cut");
+  EXPECT_EQ(getText(), "o4 stores y, 2 MiB: its dimensions cannot be cut into "
+                       "tiles, or only into too many");
   remark.kind = exec::RemarkKind::computed_again;
   EXPECT_EQ(getText(), "o4 stores y, 2 MiB: in tiles too many products would "
                        "be computed again");
