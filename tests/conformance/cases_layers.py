@@ -86,9 +86,11 @@ def check_norms(run):
     way, loss = draw("C18 way", (6, 5))[0], {}
     for side in (-1, 1):
         moved = [value + side / 16 * step for value, step in zip(x[0], way)]
-        loss[side] = run.run(LAYERS, {"x": (moved, (6, 5))}, ("loss",), mesh="", **options)
-    slope = (loss[1]["loss"][0] - loss[-1]["loss"][0]) * 8
-    found = sum(one * other for one, other in zip(whole["grad x"], way))
+        loss[side] = run.ask(LAYERS, {"x": (moved, (6, 5))}, ("loss",), mesh="", layout="",
+                             **options)
+    yield
+    slope = (loss[1].get()["loss"][0] - loss[-1].get()["loss"][0]) * 8
+    found = sum(one * other for one, other in zip(whole.get()["grad x"], way))
     run.expect_close([found], [slope], "gradient by x along a direction", 0.02)
 
 
@@ -176,14 +178,15 @@ def check_random(run):
     the layout. A mask over `d` is one for all samples."""
     x = draw("C28 x", (6, 10), 1, 2)
     outputs = ("uniforms", "normals", "dropped", "shared")
-    options = {"arrays": {"x": x}, "outputs": outputs, "flags": ("--training",)}
-    whole = run.run(RANDOM, mesh="", **options)
-    for mesh, layout in (("m=2", "batch=m"), ("m=3", "d=m"), ("m=4", "d=m"), ("m=3", ""),
-                         ("m=2,n=5", "batch=m,d=n"), ("m=2,n=2", "batch=m+n")):
-        found = run.run(RANDOM, mesh=mesh, layout=layout, **options)
-        run.expect([name for name in outputs if found[name] != whole[name]], [],
-                   f"{mesh}, {layout}: other bits")
-        run.expect(sent(run.plan(RANDOM, mesh, layout)), [], f"{mesh}, {layout}: sent")
+    places = (("m=2", "batch=m"), ("m=3", "d=m"), ("m=4", "d=m"), ("m=3", ""),
+              ("m=2,n=5", "batch=m,d=n"), ("m=2,n=2", "batch=m+n"))
+    whole = run.expect_same(RANDOM, places, {"x": x}, outputs, tolerance=0, random_numbers=True,
+                            flags=("--training",))
+    plans = [run.ask_plan(RANDOM, *place) for place in places]
+    yield
+    for place, plan in zip(places, plans):
+        run.expect(sent(plan.get()), [], f"{place}: sent")
+    whole = whole.get()
     run.expect(len(set(whole["uniforms"])), 60, "different numbers")
     kept = [value != 0 for value in whole["dropped"]]
     run.expect(10 < sum(kept) < 60, True, f"{sum(kept)} of 60 are kept")

@@ -45,9 +45,6 @@ def check_layout_forms(run):
     rules = ("d_ff=model,heads=model", "heads=model,d_ff=model", "d_ff -> model, heads -> model",
              "d_ff -> model heads -> model", "(d_ff, heads) -> model")
     plans = {f"--layout '{text}'": run.plan(spec, "data=2,model=2", text) for text in rules}
-    for text in ("d_ff -> model  heads -> model", "d_ff -> model, heads -> model,",
-                 "d_ff -> model\n  heads -> model\n", "(heads, d_ff) -> model"):
-        plans[text] = run.plan(FEED.replace("LAYOUT", text))
     for text, plan in plans.items():
         run.expect({dim["name"]: dim["axes"] for dim in plan["dims"]}, expected, text)
     run.expect(run.plan(plain)["rules"], [], "no layout")
@@ -55,6 +52,12 @@ def check_layout_forms(run):
                        ("d_ff=model;heads=model", "MC0105"), ("d_ff=model heads=model", "MC0201"),
                        ("d_ff=model,d_ff=model", "MC0605")):
         run.expect(run.error(spec, "--layout", text), code, f"--layout '{text}'")
+    plans = {text: run.ask_plan(FEED.replace("LAYOUT", text))
+             for text in ("d_ff -> model  heads -> model", "d_ff -> model, heads -> model,",
+                          "d_ff -> model\n  heads -> model\n", "(heads, d_ff) -> model")}
+    yield
+    for text, plan in plans.items():
+        run.expect({dim["name"]: dim["axes"] for dim in plan.get().dims}, expected, text)
 
 
 THREE = """
@@ -99,7 +102,9 @@ model t(x: f32[batch, length, d_ff], y: f32[batch, heads]) {
 def check_layout_of_tensor(run):
     """T4: axes and dims may have one name, and two dims of different values one axis.
     Source: ops_test.py, layout [0, None, 1] of [batch 128, length 500, d_ff 2048]."""
-    plan = run.plan(FEATURES)
+    plan = run.ask_plan(FEATURES)
+    yield
+    plan = plan.get()
     run.expect(held(plan, "x"), {"batch": (["batch"], 32), "length": ([], 500),
                                  "d_ff": (["model"], 256)}, "x")
     run.expect(held(plan, "y"), {"batch": (["batch"], 32), "heads": (["model"], 2)}, "y")
@@ -122,8 +127,9 @@ def check_two_dims_on_an_axis(run):
     run.expect(run.error(OUTER, "--layout", "a=m,b=m"), "MC0607", "a=m,b=m on [a, b]")
     vectors = OUTER.replace("x: f32[a, b], ", "").replace("x + 1", "broadcast(u, b)")
     run.expect(run.error(vectors, "--layout", "a=m,b=m"), "MC0607", "a result [a, b]")
-    run.expect(held(run.plan(OUTER, "m=2,n=3", "a=m,b=n"), "x"),
-               {"a": (["m"], 2), "b": (["n"], 2)}, "a=m,b=n")
+    plan = run.ask_plan(OUTER, "m=2,n=3", "a=m,b=n")
+    yield
+    run.expect(held(plan.get(), "x"), {"a": (["m"], 2), "b": (["n"], 2)}, "a=m,b=n")
 
 
 def check_two_axes_for_a_dim(run):
@@ -164,7 +170,9 @@ def check_uneven(run):
                              ("m=2,n=5", "a=m,b=n")],
                     {"x": x}, ("y", "rows", "loss"), {"y": y, "rows": rows, "grad w": slope},
                     params={"w": w}, grads=("w",))
-    run.expect(held(run.plan(UNEVEN, "m=2", "a=m"), "x"), {"a": (["m"], 2), "b": ([], 7)},
+    plan = run.ask_plan(UNEVEN, "m=2", "a=m")
+    yield
+    run.expect(held(plan.get(), "x"), {"a": (["m"], 2), "b": ([], 7)},
                "3 positions on 2 devices")
 
 
@@ -226,9 +234,6 @@ def check_image(run):
     mesh = "processor_rows=2,processor_cols=4"
     sizes = {"": (100, 28, 28, 3), "batch=processor_cols": (25, 28, 28, 3),
              "rows=processor_rows,cols=processor_cols": (100, 14, 7, 3)}
-    for layout, size in sizes.items():
-        lies = held(run.plan(IMAGE, mesh, layout), "image")
-        run.expect(tuple(count for _, count in lies.values()), size, f"slices of '{layout}'")
     who = ["--tensor", "image", "--layout"]
     lines = run.text("plan", IMAGE, *who, "batch=processor_cols").splitlines()
     # Devices (0, 3) and (1, 3), row-major in a mesh of 2 times 4.
@@ -241,8 +246,14 @@ def check_image(run):
                  "device", "1"]], "rows=processor_rows,cols=processor_cols")
     run.expect(run.error(IMAGE, "--layout", "batch=processor_rows,rows=processor_rows"),
                "MC0607", "batch=processor_rows,rows=processor_rows")
+    plans = {layout: run.ask_plan(IMAGE, mesh, layout)
+             for layout in (*sizes, "channels=processor_rows")}
+    yield
+    for layout, size in sizes.items():
+        lies = held(plans[layout].get(), "image")
+        run.expect(tuple(count for _, count in lies.values()), size, f"slices of '{layout}'")
     # Three channels on two devices are no error here: the second one has one.
-    lies = held(run.plan(IMAGE, mesh, "channels=processor_rows"), "image")
+    lies = held(plans["channels=processor_rows"].get(), "image")
     run.expect(lies["channels"], (["processor_rows"], 2), "channels=processor_rows")
 
 

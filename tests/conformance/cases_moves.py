@@ -68,23 +68,25 @@ def check_all_reshapes(run):
     run.expect(len(laid_out), 63, "ways to lie")
     targets = dict(enumerate(laid_out))
     wanted = [float(number) for number in range(16)]
-    wrong = []
-    for first in range(0, 63, 9):
-        sources = {number: laid_out[number] for number in range(first, first + 9)}
-        found = run.run(write_reshapes(sources, targets),
-                        {f"x{number}": (wanted, shape)
-                         for number, (shape, *_) in sources.items()},
-                        [f"y{one}_{other}" for one in sources for other in targets])
-        wrong += [(laid_out[one], laid_out[other]) for one in sources for other in targets
-                  if found[f"y{one}_{other}"] != wanted]
+    pairs = {f"y{one}_{other}": (laid_out[one], laid_out[other])
+             for one in targets for other in targets}
+    run.expect(len(pairs), 3969, "reshapes")
+    found = run.run(write_reshapes(targets, targets),
+                    {f"x{number}": (wanted, shape) for number, (shape, *_) in targets.items()},
+                    pairs)
+    wrong = [pair for name, pair in pairs.items() if found[name] != wanted]
     run.expect(wrong, [], f"{len(wrong)} of 3969 reshapes are wrong")
-    run.expect(run.run("""
+    known = run.ask("""
 mesh m = 2, n = 2
 dim a = 8
 dim b = 8
 layout { a -> m  b -> n }
-model f(x: f32[a]) { output y = rename(x, a -> b) }
-""", {"x": (wanted[:8], (8,))}, ("y",))["y"], wanted[:8], "a: 8 on m to b: 8 on n")
+model f(x: f32[a]) {
+  output y = rename(x, a -> b)
+}
+""", {"x": (wanted[:8], (8,))}, ("y",))
+    yield
+    run.expect(known.get()["y"], wanted[:8], "a: 8 on m to b: 8 on n")
 
 
 def write_reshape(old, new, layout):
@@ -102,26 +104,34 @@ SQUARE, LINE = (("a", 4), ("b", 4)), (("c", 16),)
 
 
 def check_reshape(run, old, new, layout, most):
-    """The value, and what a device sends: `most` elements."""
+    """Later the value, and what a device sends: `most` elements. The plan."""
     text = write_reshape(old, new, layout)
     size = math.prod(size for _, size in old)
     wanted = [float(number) for number in range(size)]
-    found = run.run(text, {"x": (wanted, [size for _, size in old])}, ("y",))
-    run.expect(found["y"], wanted, layout)
-    plan = run.plan(text)
-    run.expect_at_most(wire_bytes(plan), most * FLOAT, f"{layout}: bytes sent")
-    return sent(plan)
+    found = run.ask(text, {"x": (wanted, [size for _, size in old])}, ("y",))
+    plan = run.ask_plan(text)
+
+    def check():
+        run.expect(found.get()["y"], wanted, layout)
+        run.expect_at_most(wire_bytes(plan.get()), most * FLOAT, f"{layout}: bytes sent")
+
+    run.later(check)
+    return plan
 
 
 def check_merged_dims(run):
     """C8: [a: 4, b: 4] to [c: 16] over two devices. Slicing sends nothing; of b: m to c: m
     each device has 8 elements and sends half of them; of a: m to c whole it sends all 8."""
-    run.expect(check_reshape(run, SQUARE, LINE, "c -> m", 0), [], "c -> m")
-    found = check_reshape(run, SQUARE, LINE, "b -> m  c -> m", 4)
-    run.expect([count for *_, count in found], [8], "b -> m, c -> m: elements of a device")
-    found = check_reshape(run, SQUARE, LINE, "a -> m", 8)
-    run.expect(found, [("all_gather", "m", 8)], "a -> m")
-    run.expect(check_reshape(run, SQUARE, LINE, "a -> m  c -> m", 0), [], "a -> m, c -> m")
+    plans = {layout: check_reshape(run, SQUARE, LINE, layout, most)
+             for layout, most in (("c -> m", 0), ("b -> m  c -> m", 4), ("a -> m", 8),
+                                  ("a -> m  c -> m", 0))}
+    yield
+    found = {layout: sent(plan.get()) for layout, plan in plans.items()}
+    run.expect(found["c -> m"], [], "c -> m")
+    run.expect([count for *_, count in found["b -> m  c -> m"]], [8],
+               "b -> m, c -> m: elements of a device")
+    run.expect(found["a -> m"], [("all_gather", "m", 8)], "a -> m")
+    run.expect(found["a -> m  c -> m"], [], "a -> m, c -> m")
 
 
 ODD = (("a", 3), ("b", 4))
@@ -184,21 +194,24 @@ def check_shifts(run):
     for offset in offsets:
         wanted[f"w{offset + 18}"] = [numbers[(place - offset) % 8] for place in range(8)]
         wanted[f"z{offset + 18}"] = [Array(numbers, (8,))[place - offset,] for place in range(8)]
-    for devices in (1, 2, 4, 8):
-        text = SHIFT.format(devices=devices, outputs=lines)
-        found = run.run(text, {"x": (numbers, (8,))}, outputs)
-        for name, values in found.items():
-            run.expect(values, wanted[name], f"{outputs[name]} on {devices} devices")
-    for offset in (-18, -8, 8, 18):
-        text = SHIFT.format(devices=2, outputs=f"output y = x[n = n - ({offset}) else 0]")
-        run.expect(run.error(text), "MC0509", f"n - ({offset})")
+    found = {devices: run.ask(SHIFT.format(devices=devices, outputs=lines),
+                              {"x": (numbers, (8,))}, outputs) for devices in (1, 2, 4, 8)}
+    beyond = "\n  ".join(f"output y{offset + 18} = x[n = n - ({offset}) else 0]"
+                         for offset in (-18, -8, 8, 18))
+    run.expect(run.errors(SHIFT.format(devices=2, outputs=beyond)), ["MC0509"] * 4, beyond)
+    plans = {}
     for devices, offset in itertools.product((2, 4, 8), (-7, -4, -3, 1, 2, 3, 6)):
-        most = FLOAT * count_sent(offset, devices)
         for index in (f"(n - ({offset})) % size(n)", f"n - ({offset}) else 0"):
             text = SHIFT.format(devices=devices, outputs=f"output y = x[n = {index}]")
-            run.expect_at_most(wire_bytes(run.plan(text)), most,
-                               f"{index} on {devices} devices: bytes sent")
+            plans[devices, offset, index] = run.ask_plan(text)
     run.expect([count_sent(3, devices) for devices in (2, 4, 8)], [3, 2, 1], "the formula")
+    yield
+    for devices, asked in found.items():
+        for name, values in asked.get().items():
+            run.expect(values, wanted[name], f"{outputs[name]} on {devices} devices")
+    for (devices, offset, index), plan in plans.items():
+        run.expect_at_most(wire_bytes(plan.get()), FLOAT * count_sent(offset, devices),
+                           f"{index} on {devices} devices: bytes sent")
 
 
 HALO = """
@@ -230,6 +243,7 @@ def check_halos(run):
     2 and 4 devices; 5 come from two neighbours. With zeros at the ends, and around a ring."""
     numbers = [float(number) for number in range(1, 17)]
     line = Array(numbers, (16,))
+    checked = []
     for width, devices in (*HALOS, (4, 1)):
         shape = (4, 4 + 2 * width)
         wanted = {
@@ -239,9 +253,12 @@ def check_halos(run):
         ring = write_ring(devices, width)
         zeros = HALO.format(devices=devices, width=width)
         both = ring.replace("output ring", zeros.splitlines()[-2] + "\n  output ring")
-        found = run.run(both, {"x": (numbers, (4, 4))}, wanted)
+        checked.append((f"{width} on {devices} devices", wanted,
+                        run.ask(both, {"x": (numbers, (4, 4))}, wanted)))
+    yield
+    for what, wanted, found in checked:
         for name, values in wanted.items():
-            run.expect(found[name], values, f"{width} on {devices} devices, {name}")
+            run.expect(found.get()[name], values, f"{what}, {name}")
 
 
 def check_halos_sent(run):
@@ -264,17 +281,21 @@ def check_sent(run, width, devices):
     lacks = max(sum(1 for at in (*range(start - width, start),
                                  *range(start + length, start + length + width))
                     if 0 <= at < 16) for start in range(0, 16, length))
-    plan = run.plan(HALO.format(devices=devices, width=width))
-    run.expect_at_most(wire_bytes(plan), FLOAT * lacks,
-                       f"{width} on {devices} devices: bytes sent")
+    check_bytes(run, HALO.format(devices=devices, width=width), FLOAT * lacks,
+                f"{width} on {devices} devices: bytes sent")
+
+
+def check_bytes(run, text, most, what):
+    plan = run.ask_plan(text)
+    run.later(lambda: run.expect_at_most(wire_bytes(plan.get()), most, what))
 
 
 def check_rings_sent(run):
     """C12-ring: around a ring a device takes as many elements from either side."""
     for width, devices in HALOS:
         lacks = min(2 * width, 16 - 16 // devices)
-        run.expect_at_most(wire_bytes(run.plan(write_ring(devices, width))), FLOAT * lacks,
-                           f"{width} on {devices} devices: bytes sent")
+        check_bytes(run, write_ring(devices, width), FLOAT * lacks,
+                    f"{width} on {devices} devices: bytes sent")
 
 
 def write_collectives(devices, sizes):
@@ -293,12 +314,13 @@ def write_collectives(devices, sizes):
                     f"output turned{number} = rename(x{number}, d -> e, {s} -> {p})",
                     f"output moved{number} = q{number}[{p} = ({p} + {block}) % {size}]"]
     return "\n".join([f"mesh m = {devices}", *dims, "layout {", *rules, "}",
-                      f"model f({', '.join(inputs)}) {{", *outputs, "}"])
+                      f"model f({', '.join(inputs)}) {{", *outputs, "}\n"])
 
 
 def check_collectives(run):
     """C29: each collective alone on 1 to 7 devices, with 4, 1030 and 1024 elements for each
     device: sums of integers, exact in f32, and reorderings."""
+    checked = []
     for devices in range(1, 8):
         sizes = (4, 1030, 1024 * devices)
         arrays, wanted = {}, {}
@@ -312,11 +334,13 @@ def check_collectives(run):
                        f"gathered{number}": q, f"turned{number}": x,
                        f"moved{number}": [q[(at + block) % size] for at in range(size)]}
         text = write_collectives(devices, sizes)
-        found = run.run(text, arrays, wanted)
+        checked.append((devices, wanted, run.ask(text, arrays, wanted), run.ask_plan(text)))
+    yield
+    for devices, wanted, found, plan in checked:
         for name, values in wanted.items():
-            run.expect(found[name], values, f"{name} on {devices} devices")
+            run.expect(found.get()[name], values, f"{name} on {devices} devices")
         if devices > 1:
-            kinds = {kind for kind, *_ in sent(run.plan(text))}
+            kinds = {kind for kind, *_ in sent(plan.get())}
             run.expect(kinds >= {"all_reduce", "all_gather", "all_to_all"}, True,
                        f"kinds on {devices} devices: {sorted(kinds)}")
 

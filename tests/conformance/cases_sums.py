@@ -26,21 +26,19 @@ def check_second_largest(run):
     """T7: of [[1, 10], [2, 9], ..., [6, 5]] the second largest along a split dim, by how many
     are greater. Source: ops_test.py, nth_largest_element."""
     names = ("second", "largest")
-    for mesh, layout in (("", ""), ("all=2", "a=all"), ("all=4", "a=all"), ("all=2", "b=all")):
-        found = run.run(RANKS, {"x": (COUNTED, (6, 2))}, names, mesh=mesh, layout=layout,
-                        integers=names)
-        run.expect(found, {"second": [5, 9], "largest": [6, 10]}, f"{mesh}, {layout}")
+    run.expect_same(RANKS, [("all=2", "a=all"), ("all=4", "a=all"), ("all=2", "b=all")],
+                    {"x": (COUNTED, (6, 2))}, names, {"second": [5, 9], "largest": [6, 10]},
+                    integers=names, tolerance=0)
 
 
 def check_smallest(run):
     """T8: the smallest of each pair, of which the other dim is split. Source: ops_test.py,
     nth_smallest_element."""
     names = ("least", "smallest")
-    for mesh, layout in (("", ""), ("all=2", "a=all"), ("all=2", "b=all")):
-        found = run.run(RANKS, {"x": (COUNTED, (6, 2))}, names, mesh=mesh, layout=layout,
-                        integers=names)
-        expected = [1, 2, 3, 4, 5, 5]
-        run.expect(found, {"least": expected, "smallest": expected}, f"{mesh}, {layout}")
+    expected = [1, 2, 3, 4, 5, 5]
+    run.expect_same(RANKS, [("all=2", "a=all"), ("all=2", "b=all")],
+                    {"x": (COUNTED, (6, 2))}, names, {"least": expected, "smallest": expected},
+                    integers=names, tolerance=0)
 
 
 TOP = """
@@ -64,11 +62,11 @@ def check_top_two(run):
     greater, as there is no top_k. Source: ops_test.py, top_k and its gradient."""
     x = list(map(float, COUNTED))
     arrays = {"x": (x, (6, 2)), "up": ([11.0, 12.0, 13.0, 14.0], (2, 2))}
-    for mesh, layout in (("rows=2,cols=2", "a=rows,b=cols"), ("", ""), ("a=4,b=2", "a=a")):
-        found = run.run(TOP, arrays, ("values", "places"), grads=("x",), mesh=mesh,
-                        layout=layout, integers=("places",))
-        run.expect(found, {"values": [6, 5, 10, 9], "places": [5, 4, 0, 1],
-                           "grad x": [0, 13, 0, 14, 0, 0, 0, 0, 12, 0, 11, 0]}, f"{mesh}, {layout}")
+    run.expect_same(TOP, [("rows=2,cols=2", "a=rows,b=cols"), ("a=4,b=2", "a=a")], arrays,
+                    ("values", "places"),
+                    {"values": [6, 5, 10, 9], "places": [5, 4, 0, 1],
+                     "grad x": [0, 13, 0, 14, 0, 0, 0, 0, 12, 0, 11, 0]},
+                    grads=("x",), integers=("places",), tolerance=0)
 
 
 TOPS = """
@@ -95,10 +93,9 @@ def check_top_of_eight(run):
         expected[f"values{k}"] = sorted(x, reverse=True)[:k]
         expected[f"places{k}"] = [x.index(value) for value in expected[f"values{k}"]]
     places = [name for name in expected if "places" in name]
-    for mesh, layout in (("m=2", "a=m"), ("m=4", "a=m"), ("m=8", "a=m"), ("m=2,n=2", "a=m+n")):
-        found = run.run(TOPS.replace("OUTPUTS", "\n".join(lines)), {"x": (x, (8,))}, expected,
-                        mesh=mesh, layout=layout, integers=places)
-        run.expect(found, expected, f"{mesh}, {layout}")
+    run.expect_same(TOPS.replace("OUTPUTS", "\n".join(lines)),
+                    [("m=2", "a=m"), ("m=4", "a=m"), ("m=8", "a=m"), ("m=2,n=2", "a=m+n")],
+                    {"x": (x, (8,))}, expected, expected, integers=places, tolerance=0)
 
 
 RUNNING = """
@@ -311,6 +308,17 @@ model t(x: f32[b, c], y: f32[b, c], u: f32[b, d], v: f32[b, d]) {{
 """
 
 
+def check_values(run, text, arrays, expected, collectives, **options):
+    """Later, on the mesh of the text: values, and what is sent."""
+    found, plan = run.ask(text, arrays, tuple(expected), **options), run.ask_plan(text)
+
+    def check():
+        run.expect_values(found.get(), expected, "values")
+        run.expect(sent(plan.get()), collectives, "what is sent")
+
+    run.later(check)
+
+
 def check_sums(run, one, other):
     arrays = {name: draw("C3 " + name, (6, 4 if name in "xy" else 3)) for name in "xyuv"}
     x, y, u, v = (Array(*array) for array in arrays.values())
@@ -318,8 +326,7 @@ def check_sums(run, one, other):
                                       for b in range(6)))
     factors = ["" if factor == 1 else f"{factor} * " for factor in (one, other)]
     text = SCALED.format(one=factors[0], other=factors[1])
-    run.expect_close(run.run(text, arrays, ("z",))["z"], z, "z")
-    run.expect(sent(run.plan(text)), [("all_reduce", "m", 12)], "what is sent")
+    check_values(run, text, arrays, {"z": z}, [("all_reduce", "m", 12)])
 
 
 def check_added_sums(run):
@@ -351,9 +358,9 @@ def check_scattered_sum(run):
     reduce-scatter of 4 elements, where Mesh-TensorFlow sends all to all and keeps a part."""
     x = draw("C5 x", (6, 4))
     of = Array(*x)
-    found = run.run(SCATTER, {"x": x}, ("y",))
-    run.expect_close(found["y"], [sum(of[b, c] for b in range(6)) for c in range(4)], "y")
-    run.expect(sent(run.plan(SCATTER)), [("reduce_scatter", "m", 4)], "what is sent")
+    check_values(run, SCATTER, {"x": x},
+                 {"y": [sum(of[b, c] for b in range(6)) for c in range(4)]},
+                 [("reduce_scatter", "m", 4)])
 
 
 TOTAL = """
@@ -370,8 +377,7 @@ model t(x: f32[b, c]) {
 def check_total(run):
     """C6: the sum of all of [4, 8], split over two axes, is one sum of one element over both."""
     x = draw("C6 x", (4, 8))
-    run.expect_close(run.run(TOTAL, {"x": x}, ("z",))["z"], [math.exp(sum(x[0]))], "z")
-    run.expect(sent(run.plan(TOTAL)), [("all_reduce", "m+n", 1)], "what is sent")
+    check_values(run, TOTAL, {"x": x}, {"z": [math.exp(sum(x[0]))]}, [("all_reduce", "m+n", 1)])
 
 
 ONE_HOT = """
@@ -389,9 +395,10 @@ def check_one_hot(run):
     """C15: of the indices 0, 7, 3, 9 and -1 those outside of the 8 positions have only zeros,
     on devices that hold 2 of them each."""
     index = [0, 7, 3, 9, -1]
-    found = run.run(ONE_HOT, {"index": (index, (5,))}, ("y",))
-    run.expect(found["y"], make((5, 8), lambda p, d: float(index[p] == d)), "y")
-    run.expect(sent(run.plan(ONE_HOT)), [], "what is sent")
+    found, plan = run.ask(ONE_HOT, {"index": (index, (5,))}, ("y",)), run.ask_plan(ONE_HOT)
+    yield
+    run.expect(found.get()["y"], make((5, 8), lambda p, d: float(index[p] == d)), "y")
+    run.expect(sent(plan.get()), [], "what is sent")
 
 
 GATHER = """
@@ -418,8 +425,10 @@ def check_gather(run):
                     {"index": (index, (4,))}, ("y",), {"y": y, "grad w": slope},
                     params={"w": w}, grads=("w",))
     text = GATHER.replace("  output loss = sum(y ^ 2)\n", "")
+    plans = {layout: run.ask_plan(text, "m=2", layout) for layout in layouts}
+    yield
     for layout, expected in layouts.items():
-        run.expect(sent(run.plan(text, "m=2", layout)), expected, layout)
+        run.expect(sent(plans[layout].get()), expected, layout)
 
 
 WHOLE = """
@@ -438,10 +447,12 @@ def check_integers(run):
     """C32: sums of integers beyond 2^24, which f32 has not, are exact, across devices too."""
     values = [2 ** 24 + 1, 3, 2 ** 24 + 1, -5, 1, 7, 2 ** 27 + 3, 2, -1, 1, 2 ** 25 + 1, 9, 1, -1]
     names = ("total", "largest")
-    found = run.run(WHOLE, {"x": (values, (7, 2))}, names, integers=names)
-    run.expect(found, {"total": [sum(values[::2]), sum(values[1::2])],
-                       "largest": [2 ** 27 + 3, 9]}, "three devices")
-    kinds = {kind for kind, *_ in sent(run.plan(WHOLE))}
+    found = run.ask(WHOLE, {"x": (values, (7, 2))}, names, integers=names)
+    plan = run.ask_plan(WHOLE)
+    yield
+    run.expect(found.get(), {"total": [sum(values[::2]), sum(values[1::2])],
+                             "largest": [2 ** 27 + 3, 9]}, "three devices")
+    kinds = {kind for kind, *_ in sent(plan.get())}
     run.expect(kinds, {"all_reduce"}, "what is sent")
 
 

@@ -1,6 +1,7 @@
 """Whole trainings: steps of parts, optimizers, checkpoints. Source of the cases: executions of
 Mesh-TensorFlow's serialize_training_step and optimizers and checkpoints, and ops_test.py (T10)."""
 
+import functools
 import json
 import pathlib
 
@@ -20,6 +21,7 @@ def write_samples(run, **shapes):
     return folder
 
 
+@functools.cache
 def build(run, text, mesh, layout):
     program = run.path("")
     run.meshc.run("compile", run.write(text), "--mesh", mesh, "--layout", layout, "-o", program)
