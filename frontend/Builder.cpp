@@ -370,7 +370,6 @@ Tensor Builder::input(const std::string &name, ElementType type,
   mlir::Location location = withName(state->getLocation(where), name);
   state->valueNames.insert(name);
   state->addNamedShape(name, dims, where);
-  llvm::append_range(state->dimsOfInputs, dims);
   auto op = nd::InputOp::create(state->operations, location,
                                 mlir::Type(state->getType(type, dims)), name);
   return entry->second.value =
@@ -400,21 +399,6 @@ void Builder::beginTraining() {
   self.bytes = 0;
 }
 
-std::vector<Dim> BuilderState::orderForFile(std::span<const Dim> dims) const {
-  std::vector<Dim> declared;
-  for (const std::vector<Dim> *known :
-       {&dimsOfInputs, &dimsOfParameters, &dimsOfLoops})
-    for (const Dim &dim : *known)
-      if (llvm::is_contained(dims, dim) && !llvm::is_contained(declared, dim))
-        declared.push_back(dim);
-  std::vector<Dim> ordered(dims.begin(), dims.end());
-  auto next = declared.begin();
-  for (Dim &dim : ordered)
-    if (llvm::is_contained(declared, dim))
-      dim = *next++;
-  return ordered;
-}
-
 void Builder::output(const std::string &name, Tensor value, const Where &where,
                      const std::vector<Dim> &order) {
   // The name counts even if the value is in error, so that nobody misses it.
@@ -432,11 +416,13 @@ void Builder::output(const std::string &name, Tensor value, const Where &where,
   setName(value, name);
   const mlir::Location location = withName(state->getLocation(where), name);
   mlir::Value stored = BuilderState::getValue(value);
-  const nd::NamedTensorType type = state->getType(
-      value.getElementType(),
-      order.empty() ? state->orderForFile(value.getDims()) : order);
-  if (type != stored.getType())
-    stored = nd::BroadcastOp::create(state->operations, location, type, stored);
+  if (!order.empty()) {
+    const nd::NamedTensorType type =
+        state->getType(value.getElementType(), order);
+    if (type != stored.getType())
+      stored =
+          nd::BroadcastOp::create(state->operations, location, type, stored);
+  }
   nd::OutputOp::create(state->operations, location, name, stored);
 }
 

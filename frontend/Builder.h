@@ -309,9 +309,7 @@ public:
   /// its own. An error in any other program, and of what is no state.
   void setModelState(const std::string &name, Tensor value,
                      const Where &where = MESHC_HERE);
-  /// `order`: how its dims stand in a file, all of them; empty: those of inputs
-  /// first, then of parameters, then of loops, each as they are declared;
-  /// others stay at their place in the type.
+  /// `order`: how its dims stand in a file, all of them; empty: as in its type.
   void output(const std::string &name, Tensor value,
               const Where &where = MESHC_HERE,
               const std::vector<Dim> &order = {});

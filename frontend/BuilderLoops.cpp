@@ -63,7 +63,6 @@ Builder::LoopArguments Builder::beginLoop(const std::string &name,
                                           const std::vector<LoopValue> &carried,
                                           const Where &where) {
   enterNumberedScope(name, where);
-  state->dimsOfLoops.push_back(dim);
   state->scopes.back().isLoop = true;
   const nd::ScopeAttr scope = state->scopes.back().scope;
   const auto origin = nd::OriginAttr::get(scope.getParent(), scope.getName());

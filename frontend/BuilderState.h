@@ -160,11 +160,6 @@ struct BuilderState {
     Where where;
   };
   std::map<std::string, Named, std::less<>> inputs, outputs;
-  /// The dims of inputs, of parameters and of loops, as they are declared.
-  std::vector<Dim> dimsOfInputs, dimsOfParameters, dimsOfLoops;
-  /// These dims as the axes of an output's file stand: those of inputs first,
-  /// of parameters, of loops; what is none of these stays in its place.
-  std::vector<Dim> orderForFile(std::span<const Dim> dims) const;
   /// A variable of the program that is built.
   struct Declared {
     nd::VariableRole role;

@@ -131,8 +131,6 @@ Tensor BuilderState::declare(nd::VariableRole role, const std::string &name,
       update ? mlir::Location(update->parameter.getLoc()) : getLocation(where),
       origin);
   valueNames.insert(fullName);
-  if (role == nd::VariableRole::Parameter)
-    llvm::append_range(dimsOfParameters, dims);
   if (role != nd::VariableRole::State)
     addNamedShape(fullName, allDims, where,
                   role == nd::VariableRole::Parameter ? layout::Role::Parameter

@@ -15,7 +15,6 @@ using namespace meshc::frontend;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::Not;
 
 namespace {
@@ -42,32 +41,6 @@ std::string getCoveredText(SpecRun &run, mlir::Operation *op) {
 
 const std::string head = "mesh data = 2, model = 3\ndim batch = 6\n"
                          "dim in = 5\ndim out = 7\n";
-
-/// The axes of an output's file do not stand as an expression happens to have
-/// them: dims of inputs, of parameters, of loops; others stay at their place.
-TEST(Elaborate, AnOutputHasTheOrderOfDeclarations) {
-  SpecRun run(head +
-              "dim layers = 3\ndim spare = 2\n"
-              "model m(y: f32[in], x: f32[batch, in]) {\n"
-              "  param w: f32[out, batch] = ones\n"
-              "  let h = x\n"
-              "  for layer in layers { h = h * 2 }\n"
-              "  output a = einsum(w, x, over = in)\n"
-              "  output b = f32(iota(layers)) * w + sum(x, over = batch)\n"
-              "  output c[out, in, batch] = w * x\n"
-              "  output d = f32(iota(layers)) * rename(y, in -> in')\n"
-              "  output e = sum(h)\n"
-              "  output g = f32(iota(spare)) * einsum(w, x, over = in)\n}\n");
-  ASSERT_TRUE(run.module) << run.getText();
-  std::vector<std::vector<std::string>> orders;
-  run.module->walk(
-      [&](nd::OutputOp op) { orders.push_back(getDims(op.getOperand())); });
-  EXPECT_THAT(orders, ElementsAre(ElementsAre("batch", "out"),
-                                  ElementsAre("in", "batch", "out", "layers"),
-                                  ElementsAre("out", "in", "batch"),
-                                  ElementsAre("layers", "in'"), IsEmpty(),
-                                  ElementsAre("batch", "out", "spare")));
-}
 
 //===-- Requirements ------------------------------------------------------===//
 

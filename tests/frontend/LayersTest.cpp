@@ -384,12 +384,12 @@ TEST(Layers, GatedRecurrentUnits) {
   Layer layer("dim a = 2\ndim t = 5\ndim from = 2\ndim to = 3\n"
               "model m(x: f32[a, t, from]) {\n"
               "  output y = gru(x, t, from, to) as f\n}\n");
-  layer.expect({2, 5, 3}, [&](const std::vector<int> &at) {
+  layer.expect({5, 2, 3}, [&](const std::vector<int> &at) {
     std::vector<double> h(3, 0);
-    for (int t = 0; t <= at[1]; ++t) {
+    for (int t = 0; t <= at[0]; ++t) {
       std::vector<double> before = h;
       for (int i = 0; i < 3; ++i) {
-        auto s = [&](int gate) { return getInput(layer, at[0], t, gate, i); };
+        auto s = [&](int gate) { return getInput(layer, at[1], t, gate, i); };
         auto g = [&](int gate) { return getRecurrent(layer, gate, i, before); };
         double reset = logistic(s(0) + g(0)), update = logistic(s(1) + g(1));
         h[size_t(i)] = (1 - update) * std::tanh(s(2) + reset * g(2)) +
@@ -404,13 +404,13 @@ TEST(Layers, LongShortTermMemory) {
   Layer layer("dim a = 2\ndim t = 5\ndim from = 2\ndim to = 3\n"
               "model m(x: f32[a, t, from]) {\n"
               "  output y = lstm(x, t, from, to) as f\n}\n");
-  layer.expect({2, 5, 3}, [&](const std::vector<int> &at) {
+  layer.expect({5, 2, 3}, [&](const std::vector<int> &at) {
     std::vector<double> h(3, 0), c(3, 0);
-    for (int t = 0; t <= at[1]; ++t) {
+    for (int t = 0; t <= at[0]; ++t) {
       std::vector<double> before = h;
       for (int i = 0; i < 3; ++i) {
         auto s = [&](int gate) {
-          return getInput(layer, at[0], t, gate, i) +
+          return getInput(layer, at[1], t, gate, i) +
                  getRecurrent(layer, gate, i, before);
         };
         double &cell = c[size_t(i)];
