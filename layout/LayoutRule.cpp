@@ -199,10 +199,10 @@ layout::parseRule(const std::function<RuleWord(size_t)> &getWord) {
 static std::vector<RuleWord> split(std::string_view text) {
   using Kind = RuleWord::Kind;
   std::vector<RuleWord> words;
-  while (true) {
+  const auto skipBlanks = [&] {
     text.remove_prefix(std::min(text.find_first_not_of(blanks), text.size()));
-    if (text.empty())
-      return words;
+  };
+  for (skipBlanks(); !text.empty();) {
     RuleWord word{Kind::Mark, text.substr(0, 1)};
     if (text.starts_with(arrow)) {
       word.text = text.substr(0, arrow.size());
@@ -216,10 +216,12 @@ static std::vector<RuleWord> split(std::string_view text) {
       word = {Kind::Name, text.substr(0, findEndOfName(text))};
     }
     text.remove_prefix(word.text.size());
+    skipBlanks();
     if (word.kind == Kind::String && !text.starts_with(':'))
       word = {Kind::Name, word.text.substr(1, word.text.size() - 2)};
     words.push_back(word);
   }
+  return words;
 }
 
 std::variant<LayoutRule, RuleSyntaxError>

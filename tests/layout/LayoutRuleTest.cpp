@@ -50,6 +50,8 @@ TEST(RuleText, ReadsWhatASpecHas) {
   EXPECT_EQ(read("state : * -> ()"), (LayoutRule{{}, {}, Role::State}));
   EXPECT_EQ(read("\"l/*\": a -> x"),
             (LayoutRule{{"a"}, {"x"}, Role::Value, {}, "l/*"}));
+  EXPECT_EQ(read("\"l/*\" : \"my dim\" -> x"),
+            (LayoutRule{{"my dim"}, {"x"}, Role::Value, {}, "l/*"}));
   // A dim may be called so.
   EXPECT_EQ(read("unless -> x unless unless"),
             (LayoutRule{{"unless"}, {"x"}, Role::Value, {"unless"}}));
