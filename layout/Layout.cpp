@@ -395,16 +395,17 @@ std::string Layout::explain(const LostRule &lost, const TensorLayout &asked,
     return "not beside " + enumerate(met);
   }
   case LostRule::Why::Replaced:
-    for (size_t d = 0; d < dims.size(); ++d)
-      for (size_t other : asked.rules[d]) {
-        const LayoutRule &winner = rules[other];
-        const bool isOf =
-            rule.isEvery()
-                ? !winner.values.empty()
-                : std::ranges::find(rule.dims, dims[d]) != rule.dims.end();
-        if (isOf && other != lost.rule)
-          return quote(winner) + " says otherwise";
-      }
+    // The first rule of a dim is the one that replaced; `*` adds behind it.
+    for (size_t d = 0; d < dims.size(); ++d) {
+      const std::vector<size_t> &winners = asked.rules[d];
+      if (winners.empty() || winners.front() == lost.rule)
+        continue;
+      const LayoutRule &winner = rules[winners.front()];
+      if (rule.isEvery()
+              ? !winner.values.empty()
+              : std::ranges::find(rule.dims, dims[d]) != rule.dims.end())
+        return quote(winner) + " says otherwise";
+    }
     return "another rule says otherwise";
   case LostRule::Why::AlreadySplit: {
     std::vector<std::string> taken;

@@ -273,6 +273,18 @@ TEST(Layout, SaysWhyARuleLost) {
               ElementsAre("model and batch divide no dimension"));
   EXPECT_THAT(explain({"heads"}, 64, Role::State, "w"),
               ElementsAre("already split over batch"));
+  // What `*` adds to a dim that the rule splits has replaced nothing.
+  const Layout added = getTable(mesh, {{{"d_ff", "heads"}, {"model"}},
+                                       {{}, {"batch"}, Role::Parameter},
+                                       {{"heads"}, {}, Role::Parameter}});
+  const std::vector<std::string> both{"d_ff", "heads"};
+  const std::vector<int64_t> sizes{256, 2};
+  auto asked =
+      std::get<TensorLayout>(added.getLayout({both, sizes}, Role::Parameter));
+  EXPECT_EQ(toString(mesh, asked.sharding, both), "<d_ff@(model, batch)>");
+  ASSERT_EQ(asked.lost.size(), 1u);
+  EXPECT_EQ(added.explain(asked.lost[0], asked, both),
+            "\"params: heads -> ()\" says otherwise");
 }
 
 TEST(Layout, OfEachRoleOneRuleForADim) {
