@@ -265,22 +265,42 @@ Dim Builder::ownDim(const std::string &name, int64_t size, const Where &where) {
   return dim(isShared ? shared->first : state->getFullName(name), size, where);
 }
 
-void Builder::addRule(std::string_view text, const Where &where) {
+/// What the text of a rule says; nothing where it is none, which is an error.
+static std::optional<layout::LayoutRule>
+readRule(BuilderState &state, std::string_view text, const Where &where) {
   auto parsed = layout::parseRule(text);
-  if (auto *error = std::get_if<layout::RuleSyntaxError>(&parsed))
-    state->fail(error->kind == layout::RuleSyntaxError::Kind::UnknownRole
-                    ? Code::UnknownRole
-                    : Code::ExpectedToken,
-                where,
-                fmt::format("\"{}\" is no rule of a layout: {}", text,
-                            toString(*error)));
-  else
-    addRule(RuleSpec{std::get<layout::LayoutRule>(std::move(parsed))}, where);
+  if (auto *rule = std::get_if<layout::LayoutRule>(&parsed))
+    return std::move(*rule);
+  const auto &error = std::get<layout::RuleSyntaxError>(parsed);
+  state.fail(
+      error.kind == layout::RuleSyntaxError::Kind::UnknownRole
+          ? Code::UnknownRole
+          : Code::ExpectedToken,
+      where,
+      fmt::format("\"{}\" is no rule of a layout: {}", text, toString(error)));
+  return std::nullopt;
+}
+
+void Builder::addRule(std::string_view text, const Where &where) {
+  if (std::optional<layout::LayoutRule> rule = readRule(*state, text, where))
+    addRule(RuleSpec{std::move(*rule)}, where);
 }
 
 void Builder::addRule(RuleSpec rule, const Where &where) {
   if (rule.where.file.empty())
     rule.where = where;
+  // From C++ it may be what no text says: of a role and of a name.
+  const std::string text = toString(rule.rule);
+  const auto read = readRule(*state, text, rule.where);
+  if (!read)
+    return;
+  if (*read != rule.rule) {
+    state->fail(Code::ExpectedToken, rule.where,
+                fmt::format("\"{}\" is not all that a rule of the layout says: "
+                            "one by a name has no role, and names no quotes",
+                            text));
+    return;
+  }
   nd::RuleOp::create(state->declarations, state->getLocation(rule.where),
                      rule.rule);
   state->rules.push_back(std::move(rule));

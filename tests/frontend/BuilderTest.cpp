@@ -239,6 +239,20 @@ TEST_F(BuilderTest, RulesAreTextAsInASpec) {
             "\"batch -> \" is no rule of a layout: expected a mesh axis");
 }
 
+/// A rule that is not made of text may be one that no text says.
+TEST_F(BuilderTest, RulesThatNoTextSays) {
+  using meshc::layout::Role;
+  builder.setMesh({{"data", 2}});
+  builder.addRule({{{"batch"}, {"data"}, Role::Parameter, {}, "w"}});
+  builder.addRule({{{}, {"data"}}});
+  builder.addRule({{{"a\"b"}, {"data"}}});
+  const std::vector<BuildError> errors = builder.takeErrors();
+  ASSERT_EQ(errors.size(), 3u);
+  EXPECT_THAT(errors[0].message, HasSubstr("one by a name has no role"));
+  EXPECT_THAT(errors[1].message, HasSubstr("\"*\" stands behind a role"));
+  EXPECT_EQ(errors[2].code, Code::ExpectedToken);
+}
+
 TEST_F(BuilderTest, TwoDimsOfOneTensorOnOneAxis) {
   builder.setMesh({{"data", 2}});
   builder.addRule("batch -> data");
