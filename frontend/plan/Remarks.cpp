@@ -428,15 +428,22 @@ static void addUnrolled(const Plan &plan, std::vector<Remark> &all) {
 
 static void addLostRules(const Plan &plan, std::vector<Remark> &all) {
   using Why = layout::LostRule::Why;
-  std::map<layout::LostRule, std::vector<int>> lost;
+  // By the reason, too: a rule may have found one axis taken here, another
+  // there.
+  std::map<std::pair<layout::LostRule, std::string>, std::vector<int>> lost;
   for (int tensor = 0; tensor < int(plan.executable.tensors.size()); ++tensor)
     if (const exec::TensorT &value = plan.getTensor(tensor);
         value.role == exec::BufferRole::parameter ||
-        (value.role == exec::BufferRole::state && !value.layout->dims.empty()))
-      for (const layout::LostRule &rule : askLayout(plan, tensor).lost)
+        (value.role == exec::BufferRole::state &&
+         !value.layout->dims.empty())) {
+      const layout::TensorLayout asked = askLayout(plan, tensor);
+      for (const layout::LostRule &rule : asked.lost)
         if (rule.why == Why::AlreadySplit || rule.why == Why::Indivisible)
-          lost[rule].push_back(tensor);
-  for (const auto &[rule, tensors] : lost) {
+          lost[{rule, explainLost(plan, tensor, asked, rule)}].push_back(
+              tensor);
+    }
+  for (const auto &[found, tensors] : lost) {
+    const auto &[rule, reason] = found;
     Remark remark{Remark::Kind::LostRule};
     remark.tensor = tensors.front();
     for (int tensor : tensors)
@@ -448,8 +455,7 @@ static void addLostRules(const Plan &plan, std::vector<Remark> &all) {
             ? ""
             : fmt::format(" and {} more",
                           formatCount(int64_t(tensors.size()) - 1, "tensor")),
-        formatBytes(remark.bytes),
-        explainLost(plan, remark.tensor, askLayout(plan, remark.tensor), rule));
+        formatBytes(remark.bytes), reason);
     if (const auto &span = plan.executable.rules[rule.rule]->span;
         span && span->file() >= 0)
       remark.span = span.get();
