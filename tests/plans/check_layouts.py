@@ -158,6 +158,9 @@ class Checker:
         self.meshc = meshc
         self.update = update
         self.problems = []
+        #: Steps of a program without a mesh -> its curve: the decoder is one there, whatever
+        #: the layout.
+        self.curves = {}
 
     def expect(self, holds, problem):
         if not holds:
@@ -246,7 +249,12 @@ class Checker:
         model = Trained(self.meshc, spec, sizes, reduction, parameters, sizes["lr"])
         *outer, axis = (axis["name"] for axis in plan["mesh"]["axes"])
         other = ",".join([*(f"{name}=1" for name in outer), f"{axis}=3"])
-        for mesh in (["--mesh", "", "--layout", ""], [], ["--mesh", other]):
+        alone = ["--mesh", "", "--layout", ""]
+        steps = self.meshc.run("compile", spec, *flags, *alone, "--emit", "exec", "-o", "-")
+        if steps not in self.curves:
+            self.curves[steps] = model.train(model.compile_as(alone))
+        self.problems += model.check(self.curves[steps], "one device")
+        for mesh in ([], ["--mesh", other]):
             self.problems += model.check(model.train(model.compile_as(mesh)), " ".join(mesh))
 
 
