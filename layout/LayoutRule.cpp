@@ -145,7 +145,7 @@ private:
       result.words[{RulePart::Values, 0}] = place;
       return !result.rule.values.empty() || fail(Kind::EmptyPattern, place);
     }
-    for (Role role : {Role::Parameter, Role::Gradient, Role::State})
+    for (Role role : namedRoles)
       if (word.text == toString(role)) {
         result.rule.role = role;
         return true;

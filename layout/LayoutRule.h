@@ -1,6 +1,7 @@
 #ifndef MESHC_LAYOUT_LAYOUTRULE_H
 #define MESHC_LAYOUT_LAYOUTRULE_H
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -20,6 +21,9 @@ enum class Role : uint8_t {
   State,     ///< what the optimizer keeps of a parameter, and running means
 };
 inline constexpr size_t numRoles = 4;
+/// Those that a rule has a word for.
+inline constexpr std::array namedRoles = {Role::Parameter, Role::Gradient,
+                                          Role::State};
 
 /// "values", "params", "gradients", "state", as a rule says it.
 std::string_view toString(Role role);

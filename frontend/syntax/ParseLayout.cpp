@@ -43,8 +43,7 @@ void Parser::report(const layout::RuleSyntaxError &error) {
     return;
   case Kind::UnknownRole: {
     std::vector<std::string> known;
-    for (layout::Role role :
-         {layout::Role::Parameter, layout::Role::Gradient, layout::Role::State})
+    for (layout::Role role : layout::namedRoles)
       known.emplace_back(toString(role));
     report(Code::UnknownRole, span, toString(error))
         .didYouMean(layout::findNearest(error.name, known))

@@ -65,8 +65,7 @@ private:
 
   layout::LayoutRule drawRole() {
     layout::LayoutRule rule;
-    rule.role = std::array{layout::Role::Parameter, layout::Role::Gradient,
-                           layout::Role::State}[random() % 3];
+    rule.role = layout::namedRoles[random() % layout::namedRoles.size()];
     rule.axes = drawAxes();
     if (random() % 3 == 0 && !dims.empty()) {
       rule.dims.push_back(drawDim());
