@@ -72,6 +72,8 @@ public:
   int64_t getBlockElements(const AtomSharding &sharding) const;
   /// Devices along all atoms of `set`.
   int64_t getGroupSize(AtomSet set) const;
+  /// The atoms of a dimension's list as parts of axes, joined.
+  std::vector<AxisRef> getRefs(std::span<const uint8_t> list) const;
   /// The atoms of `set` as parts of axes, sorted and joined.
   std::vector<AxisRef> getParts(AtomSet set) const;
   /// The axes along which devices that differ on `set` form groups: its parts,
@@ -115,7 +117,6 @@ private:
   void addAtoms(const Mesh &mesh, const Sharding &source,
                 const Sharding &target, bool allAxes);
   AtomSharding getAtoms(const Sharding &sharding) const;
-  std::vector<AxisRef> getRefs(std::span<const uint8_t> list) const;
   /// Whether every block of `list` lies within the block of its first `length`
   /// atoms, at a multiple of its own size.
   bool nests(size_t dim, std::span<const uint8_t> list, size_t length) const;

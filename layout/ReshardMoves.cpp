@@ -24,6 +24,8 @@ public:
           std::mismatch(list.begin(), list.end(), goal.begin(), goal.end())
               .first -
           list.begin());
+      if (!list.empty() || !goal.empty() || isFirstOfSize(d))
+        places.push_back(d);
     }
   }
 
@@ -45,6 +47,17 @@ private:
     if (to != from && space.fits(kind, from, to) &&
         std::none_of(moves.begin(), moves.end(), isThis))
       moves.push_back({kind, std::move(to)});
+  }
+
+  /// Of dimensions that neither has split the first of a size is the outermost,
+  /// and so never the worse one to split. One position cannot be.
+  bool isFirstOfSize(size_t d) const {
+    const int64_t size = space.getSize(d);
+    for (size_t before = 0; before < d; ++before)
+      if (space.getSize(before) == size && from.dims[before].empty() &&
+          target.dims[before].empty())
+        return false;
+    return size > 1;
   }
 
   bool isOnTheWay(size_t d) const { return settled[d] == from.dims[d].size(); }
@@ -135,7 +148,9 @@ private:
   /// completes others with them: a later step that moves more takes their
   /// all_gather with it.
   void scatterAway(AtomSet scattered, AtomSet completed) {
-    for (size_t d = 0; d < from.dims.size() && scattered; ++d) {
+    if (!scattered)
+      return;
+    for (size_t d : places) {
       AtomSharding to = append(from, d, scattered);
       to.partial &= ~completed;
       add(CollectiveKind::ReduceScatter, std::move(to));
@@ -166,7 +181,9 @@ private:
   /// Unused atoms that the target splits over may join any dimension, for a
   /// later step to bring them where they belong: it has less to move.
   void sliceAway(AtomSet unused) {
-    for (size_t d = 0; d < from.dims.size() && unused; ++d)
+    if (!unused)
+      return;
+    for (size_t d : places)
       add(CollectiveKind::Slice, append(from, d, unused));
   }
 
@@ -222,7 +239,7 @@ private:
     if (!left)
       add(CollectiveKind::AllToAll, std::move(moved));
     else if (acrossHosts || leavesDevicesOut())
-      for (size_t d = 0; d < moved.dims.size(); ++d)
+      for (size_t d : places)
         add(CollectiveKind::AllToAll, append(moved, d, left));
   }
 
@@ -275,6 +292,7 @@ private:
   const AtomSharding &target;
   const bool acrossHosts;
   std::vector<size_t> settled; ///< per dim: atoms that stand as in the target
+  std::vector<size_t> places;  ///< dims that atoms may go to for a while
   std::vector<ReshardMove> moves;
 };
 

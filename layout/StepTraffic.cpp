@@ -4,8 +4,10 @@
 #include "layout/Transfers.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <ranges>
+#include <utility>
 
 using namespace meshc;
 using namespace meshc::layout;
@@ -108,14 +110,21 @@ static int64_t countCommon(Range a, Range b) {
 
 namespace {
 
-/// The devices that differ on atoms which are independent of one another.
+/// The devices that differ on atoms which are independent of one another. What
+/// they have along a dimension depends on its own atoms alone, and is found
+/// once for each position of these.
 class DeviceCounter {
 public:
   DeviceCounter(const Mesh &mesh, const AtomSpace &space, const Groups &groups,
                 const AtomSharding &from, const AtomSharding &to)
       : mesh(mesh), space(space), groups(groups), from(from), to(to),
-        source(space.getSharding(from)), target(space.getSharding(to)),
-        coordinates(size_t(mesh.getNumAxes())) {}
+        coordinates(size_t(mesh.getNumAxes())) {
+    for (size_t d = 0; d < from.dims.size(); ++d)
+      if (from.dims[d].empty() && to.dims[d].empty())
+        whole *= space.getSize(d);
+      else
+        addDim(d);
+  }
 
   StepTraffic count() {
     visit(from.getUsedAtoms() | to.getUsedAtoms(), [&] {
@@ -127,71 +136,84 @@ public:
   }
 
 private:
-  /// Calls `action` with every position of `atoms`.
+  /// A dimension that is split, before or afterwards.
+  struct Dim {
+    AtomSet atoms;
+    std::vector<Counts> counts; ///< by the position of `atoms`
+  };
+
+  /// Calls `action` with every position of `atoms`, the first being major.
   template <class Action> void visit(AtomSet atoms, const Action &action) {
     if (!atoms)
       return action();
-    const AxisRef part = space.getAtom(uint8_t(std::countr_zero(atoms)));
+    const auto atom = size_t(std::countr_zero(atoms));
+    const AxisRef part = space.getAtom(uint8_t(atom));
     int64_t &coordinate = coordinates[size_t(part.axis)];
-    const int64_t before = coordinate;
     const int64_t stride = mesh.getAxisSize(part.axis) / (part.pre * part.size);
-    for (int64_t digit = 0; digit < part.size; ++digit) {
-      coordinate = before + digit * stride;
+    const int64_t first = coordinate - digits[atom] * stride;
+    const int64_t before = std::exchange(digits[atom], 0);
+    for (; digits[atom] < part.size; ++digits[atom]) {
+      coordinate = first + digits[atom] * stride;
       visit(atoms & (atoms - 1), action);
     }
-    coordinate = before;
+    digits[atom] = before;
+    coordinate = first + before * stride;
   }
 
-  int64_t getDigit(uint8_t atom) const {
-    const AxisRef part = space.getAtom(atom);
-    return coordinates[size_t(part.axis)] /
-           (mesh.getAxisSize(part.axis) / (part.pre * part.size)) % part.size;
+  void addDim(size_t d) {
+    Dim dim{0, {}};
+    for (const auto *list : {&from.dims[d], &to.dims[d]})
+      for (uint8_t atom : *list)
+        dim.atoms |= getAtomSet(atom);
+    const DimSplit had = space.getRefs(from.dims[d]);
+    const DimSplit wanted = space.getRefs(to.dims[d]);
+    visit(dim.atoms, [&] {
+      const int64_t size = space.getSize(d);
+      const Range own = getOwnedRange(mesh, size, had, coordinates);
+      const Range held = getOwnedRange(mesh, size, wanted, coordinates);
+      dim.counts.push_back(
+          {countWanted(d, own, wanted), held.count, countCommon(own, held)});
+    });
+    dims.push_back(std::move(dim));
   }
 
   /// Of the device at `coordinates`.
   Counts getCounts() {
-    Counts counts;
-    bool takes = true;
-    for (AtomSet rest = groups.pending; rest; rest &= rest - 1)
-      takes &= getDigit(uint8_t(std::countr_zero(rest))) == 0;
-    for (size_t d = 0; d < from.dims.size(); ++d) {
-      const int64_t size = space.getSize(d);
-      const Range own = getOwnedRange(mesh, size, source.dims[d], coordinates);
-      const Range held = getOwnedRange(mesh, size, target.dims[d], coordinates);
-      counts.held *= held.count;
-      counts.kept *= countCommon(own, held);
-      counts.sent *= countWanted(d, own);
+    Counts counts{whole, whole, whole};
+    for (const Dim &dim : dims) {
+      size_t position = 0;
+      for (AtomSet rest = dim.atoms; rest; rest &= rest - 1) {
+        const auto atom = size_t(std::countr_zero(rest));
+        position = position * size_t(space.getAtom(uint8_t(atom)).size) +
+                   size_t(digits[atom]);
+      }
+      const Counts &ofDim = dim.counts[position];
+      counts.held *= ofDim.held;
+      counts.kept *= ofDim.kept;
+      counts.sent *= ofDim.sent;
     }
-    if (!takes)
-      counts.held = counts.kept = 0;
+    for (AtomSet rest = groups.pending; rest; rest &= rest - 1)
+      if (digits[size_t(std::countr_zero(rest))] != 0)
+        counts.held = counts.kept = 0;
     // Of others' pending atoms those of its scope are at 0 for somebody.
     for (AtomSet rest = groups.pending & ~groups.scope; rest; rest &= rest - 1)
-      if (getDigit(uint8_t(std::countr_zero(rest))) != 0)
+      if (digits[size_t(std::countr_zero(rest))] != 0)
         counts.sent = 0;
     return counts;
   }
 
   /// Positions of `own` that the devices of one scope hold of dimension `d`.
-  int64_t countWanted(size_t d, Range own) {
+  int64_t countWanted(size_t d, Range own, const DimSplit &split) {
     AtomSet here = 0;
     for (uint8_t atom : to.dims[d])
       here |= getAtomSet(atom);
     if (!(here & ~groups.scope))
       return own.count;
     int64_t wanted = 0;
-    const std::vector<int64_t> device = coordinates;
-    for (AtomSet rest = here & groups.scope; rest; rest &= rest - 1) {
-      const uint8_t atom = uint8_t(std::countr_zero(rest));
-      const AxisRef part = space.getAtom(atom);
-      coordinates[size_t(part.axis)] -=
-          getDigit(atom) *
-          (mesh.getAxisSize(part.axis) / (part.pre * part.size));
-    }
     visit(here & groups.scope, [&] {
-      wanted += countCommon(own, getOwnedRange(mesh, space.getSize(d),
-                                               target.dims[d], coordinates));
+      wanted += countCommon(
+          own, getOwnedRange(mesh, space.getSize(d), split, coordinates));
     });
-    coordinates = device;
     return wanted;
   }
 
@@ -199,8 +221,10 @@ private:
   const AtomSpace &space;
   const Groups &groups;
   const AtomSharding &from, &to;
-  const Sharding source, target;
-  std::vector<int64_t> coordinates;
+  std::vector<int64_t> coordinates; ///< of a device
+  std::array<int64_t, 64> digits{}; ///< by atom, its position there
+  std::vector<Dim> dims;
+  int64_t whole = 1; ///< positions of the other dimensions, which all have
   StepTraffic most;
 };
 
