@@ -248,9 +248,9 @@ void Orderer::order(const ValueTransfer &transfer) {
   }
   if (!best)
     return;
-  // The operations whose results have an order that is chosen; a product whose
-  // own order is cheaper keeps it.
-  if (isCopied ||
+  // The operations whose results have an order that is chosen, a rename if its
+  // operand is stored so, too; a product whose own order is cheaper keeps it.
+  if (isCopied || chain.values.back().getDefiningOp<RenameOp>() ||
       !isa<EinsumOp, ViewOp, ElementwiseOpInterface, ReduceOp, RenameOp>(
           transfer.value.getDefiningOp())) {
     chain.values.truncate(1);

@@ -101,3 +101,26 @@ nd.program @arriving {
   %w = nd.einsum %x, %r : (!nd.tensor<["batch"=16, "pos"=1024, "e"=512], f32>, !nd.tensor<["batch"=16, "pos"=1024, "d"=512], f32>) -> !nd.tensor<["e"=512, "d"=512], f32>
   nd.output "w", %w : !nd.tensor<["e"=512, "d"=512], f32>
 }
+
+// -----
+
+// A rename has the order of its operand. What is gathered behind one is copied, if
+// others read the operand as it is.
+// CHECK-LABEL: nd.program @renamed
+// CHECK:         %[[W:.*]] = nd.read @w : !e_by_d_at_data
+// CHECK:         %[[R:.*]] = nd.rename %[[W]] "d" -> "c" : (!e_by_d_at_data) -> !e_by_c_at_data
+// CHECK-NEXT:    %[[C:.*]] = nd.reduce sum %[[R]] {nd.copy_to_send} : (!e_by_c_at_data) -> !c_at_data_by_e
+// CHECK-NEXT:    nd.reshard %[[C]] {{.*}} : !c_at_data_by_e -> !c_by_e
+nd.mesh ["data"=8] machine "h100"
+nd.rule "(c, d) -> data unless batch"
+nd.rule "batch -> data"
+nd.variable parameter @w : !nd.tensor<["e"=4096, "d"=4096], f32> = #nd.fill<1.0>
+nd.program @renamed {
+  %x = nd.input "x" : !nd.tensor<["batch"=8192, "e"=4096], f32>
+  %w = nd.read @w : !nd.tensor<["e"=4096, "d"=4096], f32>
+  %r = nd.rename %w "d" -> "c" : (!nd.tensor<["e"=4096, "d"=4096], f32>) -> !nd.tensor<["e"=4096, "c"=4096], f32>
+  %p = nd.einsum %x, %r : (!nd.tensor<["batch"=8192, "e"=4096], f32>, !nd.tensor<["e"=4096, "c"=4096], f32>) -> !nd.tensor<["batch"=8192, "c"=4096], f32>
+  nd.output "p", %p : !nd.tensor<["batch"=8192, "c"=4096], f32>
+  %s = nd.reduce sum %w : (!nd.tensor<["e"=4096, "d"=4096], f32>) -> !nd.tensor<["d"=4096], f32>
+  nd.output "s", %s : !nd.tensor<["d"=4096], f32>
+}
