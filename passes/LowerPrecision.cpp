@@ -1,5 +1,6 @@
 #include "dialect/Locations.h"
 #include "dialect/ProgramWalk.h"
+#include "passes/ConstraintFlow.h"
 #include "passes/Passes.h"
 
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
@@ -116,6 +117,15 @@ bool Lowering::isWideByOperands(Operation *op) const {
   });
 }
 
+/// Whether all that read the results of `op` satisfy `holds`, those behind a
+/// constraint too: how a value lies changes no width.
+static bool allReaders(Operation *op,
+                       llvm::function_ref<bool(Operation *)> holds) {
+  return llvm::all_of(op->getUsers(), [&](Operation *user) {
+    return isConstraint(user) ? allReaders(user, holds) : holds(user);
+  });
+}
+
 void Lowering::findWide() {
   SmallVector<Operation *> operations = getOperations(program);
   for (Operation *op : operations) {
@@ -131,7 +141,7 @@ void Lowering::findWide() {
   SmallVector<Operation *> wanted;
   for (Operation *op : operations)
     if (getUse(op) == PrecisionUse::Follow && !wideOps.contains(op) &&
-        !op->use_empty() && llvm::all_of(op->getUsers(), [&](Operation *user) {
+        !op->use_empty() && allReaders(op, [&](Operation *user) {
           return handsOn(user) ||
                  (wideOps.contains(user) && getUse(user) != PrecisionUse::Move);
         }))

@@ -212,3 +212,35 @@ module {
     nd.output "y", %y : !one
   }
 }
+
+// -----
+
+// How a value lies changes no width: the sum that only f32 operations read, behind a
+// rule for its name, is f32, as it is without one.
+// CHECK-LABEL: nd.program @forward
+// CHECK:         %[[Y:.*]] = nd.einsum {{.*}} -> !b_by_o_bf16
+// CHECK:         %[[WIDE:.*]] = nd.cast %[[Y]] : (!b_by_o_bf16) -> !b_by_o{{$}}
+// CHECK:         %[[H:.*]] = nd.add %[[WIDE]], %{{.*}} : (!b_by_o, !o) -> !b_by_o{{$}}
+// CHECK:         %[[R:.*]] = nd.reshard %[[H]] : !b_by_o -> !b_at_x_by_o{{$}}
+// CHECK:         nd.exp %[[R]] : (!b_at_x_by_o) -> !b_at_x_by_o{{$}}
+!x = !nd.tensor<["b"=2, "i"=3], f32>
+!w = !nd.tensor<["i"=3, "o"=5], f32>
+!o = !nd.tensor<["o"=5], f32>
+!y = !nd.tensor<["b"=2, "o"=5], f32>
+!lies = !nd.tensor<["b"=2, "o"=5], f32, <"b"@x>>
+module {
+  nd.mesh ["x"=2]
+  nd.precision bf16
+  nd.variable parameter @w : !w = #nd.fill<1.0>
+  nd.variable parameter @bias : !o = #nd.fill<1.0>
+  nd.program @forward {
+    %x = nd.input "x" : !x
+    %w = nd.read @w : !w
+    %bias = nd.read @bias : !o
+    %y = nd.einsum %x, %w : (!x, !w) -> !y
+    %h = nd.add %y, %bias : (!y, !o) -> !y
+    %r = nd.reshard %h : !y -> !lies
+    %e = nd.exp %r : (!lies) -> !lies
+    nd.output "e", %e : !lies
+  }
+}
