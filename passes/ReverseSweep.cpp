@@ -3,6 +3,7 @@
 #include "dialect/GradientBuilder.h"
 #include "dialect/Locations.h"
 #include "dialect/ProgramWalk.h"
+#include "passes/ConstraintFlow.h"
 #include "passes/LoopResiduals.h"
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -476,12 +477,26 @@ void ReverseSweep::eraseUnused(ArrayRef<Value> kept) {
   }
 }
 
+/// Constraints that alone read what they are on. Gradients, too, are to read
+/// that as it lies behind them: it would have to be elsewhere as well
+/// otherwise.
+static SmallVector<ReshardOp> findOnlyReaders(ProgramOp program) {
+  SmallVector<ReshardOp> found;
+  for (Operation *op : getOperations(program))
+    if (isConstraint(op) && op->getOperand(0).hasOneUse())
+      found.push_back(cast<ReshardOp>(op));
+  return found;
+}
+
 FailureOr<SmallVector<Value>>
 meshc::appendGradients(ProgramOp program, Value output,
                        ArrayRef<GradientSource> sources, Value scale) {
+  const SmallVector<ReshardOp> constraints = findOnlyReaders(program);
   ReverseSweep sweep(program, sources);
   if (failed(sweep.run(output, scale)))
     return failure();
+  for (ReshardOp constraint : constraints)
+    constraint.getInput().replaceAllUsesExcept(constraint, constraint);
   SmallVector<Value> gradients;
   for (const GradientSource &source : sources)
     gradients.push_back(sweep.getGradient(source));

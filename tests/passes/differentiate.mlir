@@ -142,6 +142,29 @@ module {
 
 // -----
 
+// A gradient reads what a constraint alone reads as it lies behind that.
+// CHECK-LABEL: nd.program @gradient
+// CHECK:         %[[T:.*]] = nd.tanh
+// CHECK-NEXT:    %[[R:.*]] = nd.reshard %[[T]]
+// CHECK-NOT:     %[[T]]
+// CHECK:         nd.mul %[[R]], %[[R]]
+// CHECK-NOT:     %[[T]]
+// CHECK:         nd.output "grad:w"
+module {
+  nd.mesh ["x"=3]
+  nd.variable parameter @w : !nd.tensor<["a"=2, "b"=3], f64> = #nd.fill<1.0>
+  nd.training minimize "y" by "sgd" epochs 1 steps 0
+  nd.program @forward {
+    %w = nd.read @w : !nd.tensor<["a"=2, "b"=3], f64>
+    %t = nd.tanh %w : (!nd.tensor<["a"=2, "b"=3], f64>) -> !nd.tensor<["a"=2, "b"=3], f64>
+    %r = nd.reshard %t : !nd.tensor<["a"=2, "b"=3], f64> -> !nd.tensor<["a"=2, "b"=3], f64, <"b"@x>>
+    %y = nd.reduce sum %r : (!nd.tensor<["a"=2, "b"=3], f64, <"b"@x>>) -> !nd.tensor<[], f64>
+    nd.output "y", %y : !nd.tensor<[], f64>
+  }
+}
+
+// -----
+
 // What was picked gets its gradient back by the same index, of however many
 // positions; see below where nothing is added up.
 // CHECK-LABEL: nd.program @gradient
