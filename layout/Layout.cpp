@@ -331,6 +331,13 @@ private:
     }
     DimSplit &split = result.sharding.dims[best];
     split.insert(split.end(), entry.split.begin(), entry.split.end());
+    // What says that the dim is whole does not split it.
+    std::erase_if(result.rules[best], [&](size_t rule) {
+      if (!layout.rules[rule].axes.empty())
+        return false;
+      addLost(LostRule::Why::Replaced, rule);
+      return true;
+    });
     result.rules[best].push_back(entry.rule);
   }
 

@@ -83,6 +83,8 @@ std::string layout::toString(const RuleSyntaxError &error) {
     return "expected the name of values, found an empty one";
   case RuleSyntaxError::Kind::EveryOfNothing:
     return "\"*\" stands behind a role";
+  case RuleSyntaxError::Kind::EveryOverNothing:
+    return "\"*\" is split over an axis";
   }
   __builtin_unreachable();
 }
@@ -94,7 +96,8 @@ public:
   explicit RuleParser(const std::function<RuleWord(size_t)> &getWord)
       : getWord(getWord) {}
 
-  /// [role:] dims -> axes [unless dims]; dim -> () for one that stays whole.
+  /// [role:] dims -> axes [unless dims]; dim -> () for one that stays whole,
+  /// but not for "*", of which the rules for dims say that.
   std::variant<ParsedRule, RuleSyntaxError> parse() {
     LayoutRule &rule = result.rule;
     if ((isMark(":", 1) && !parseWhose()) || !parseDims())
@@ -103,6 +106,10 @@ public:
         !parseNames(rule.axes, RulePart::Axes, "a mesh axis",
                     /*mayBeNone=*/true))
       return std::move(error);
+    if (rule.isEvery() && rule.axes.empty()) {
+      fail(Kind::EveryOverNothing, position - 2);
+      return std::move(error);
+    }
     // A dim may be called so.
     if (isName() && getWord(position).text == "unless" && !isMark(arrow, 1)) {
       ++position;

@@ -92,11 +92,12 @@ struct RuleWord {
 /// Why words are no rule.
 struct RuleSyntaxError {
   enum class Kind : uint8_t {
-    NoName,         ///< `expected` says which: "a dimension", "a mesh axis"
-    NoMark,         ///< `expected` behind `after`: "->", "the dimension"
-    UnknownRole,    ///< what stands in front of ":"
-    EmptyPattern,   ///< "":
-    EveryOfNothing, ///< `*` stands behind no role
+    NoName,           ///< `expected` says which: "a dimension", "a mesh axis"
+    NoMark,           ///< `expected` behind `after`: "->", "the dimension"
+    UnknownRole,      ///< what stands in front of ":"
+    EmptyPattern,     ///< "":
+    EveryOfNothing,   ///< `*` stands behind no role
+    EveryOverNothing, ///< `* -> ()`
   };
   Kind kind;
   size_t word;     ///< that is wrong

@@ -58,6 +58,10 @@ void Parser::report(const layout::RuleSyntaxError &error) {
     report(Code::ExpectedToken, span, toString(error))
         .help("write params: * -> data");
     return;
+  case Kind::EveryOverNothing:
+    report(Code::ExpectedToken, span, toString(error))
+        .help("name the dimensions that stay whole: gradients: d -> ()");
+    return;
   }
 }
 

@@ -23,7 +23,7 @@ static LayoutRule drawRule(std::mt19937 &draws) {
   LayoutRule rule;
   rule.role = Role(draw(numRoles));
   rule.dims = drawNames(rule.role == Role::Value ? 1 : 0, 3);
-  rule.axes = drawNames(0, 3);
+  rule.axes = drawNames(rule.isEvery() ? 1 : 0, 3);
   rule.unless = drawNames(0, 2);
   if (rule.role == Role::Value && draw(2) == 0)
     rule.values = draw(2) == 0 ? "layer/*/h" : "a: b -> c";
@@ -47,7 +47,8 @@ TEST(RuleText, ReadsWhatASpecHas) {
   EXPECT_EQ(read("batch->data"), (LayoutRule{{"batch"}, {"data"}}));
   EXPECT_EQ(read("( a ,b )->\t(x,y) unless(c)"),
             (LayoutRule{{"a", "b"}, {"x", "y"}, Role::Value, {"c"}}));
-  EXPECT_EQ(read("state : * -> ()"), (LayoutRule{{}, {}, Role::State}));
+  EXPECT_EQ(read("state : * -> x"), (LayoutRule{{}, {"x"}, Role::State}));
+  EXPECT_EQ(read("state : a -> ()"), (LayoutRule{{"a"}, {}, Role::State}));
   EXPECT_EQ(read("\"l/*\": a -> x"),
             (LayoutRule{{"a"}, {"x"}, Role::Value, {}, "l/*"}));
   EXPECT_EQ(read("\"l/*\" : \"my dim\" -> x"),
@@ -77,7 +78,8 @@ TEST(RuleText, SaysWhatIsWrong) {
            {"\"\": a -> x", 0,
             "expected the name of values, found an empty one"},
            {"* -> x", 0, "\"*\" stands behind a role"},
-           {"\"h\": * -> x", 2, "\"*\" stands behind a role"}}) {
+           {"\"h\": * -> x", 2, "\"*\" stands behind a role"},
+           {"params: * -> ()", 4, "\"*\" is split over an axis"}}) {
     auto read = parseRule(text);
     auto *error = std::get_if<RuleSyntaxError>(&read);
     ASSERT_TRUE(error) << text;

@@ -287,6 +287,23 @@ TEST(Layout, SaysWhyARuleLost) {
             "\"params: heads -> ()\" says otherwise");
 }
 
+TEST(Layout, WhatKeepsADimWholeDoesNotSplitIt) {
+  const Layout table = getTable(mesh, {{{"d_ff"}, {"model"}},
+                                       {{"d_ff"}, {}, Role::Parameter},
+                                       {{}, {"batch"}, Role::State}});
+  const std::vector<std::string> dims{"d_ff"};
+  const std::vector<int64_t> sizes{64};
+  auto asked =
+      std::get<TensorLayout>(table.getLayout({dims, sizes}, Role::State));
+  EXPECT_EQ(toString(mesh, asked.sharding, dims), "<d_ff@batch>");
+  EXPECT_EQ(asked.rules[0], std::vector<size_t>{2});
+  EXPECT_THAT(getLost(table, {"d_ff"}, {64}, Role::State),
+              testing::ElementsAre(std::pair(Why::Replaced, size_t(0)),
+                                   std::pair(Why::Replaced, size_t(1))));
+  EXPECT_EQ(table.explain(asked.lost[1], asked, dims),
+            "\"state: * -> batch\" says otherwise");
+}
+
 TEST(Layout, OfEachRoleOneRuleForADim) {
   auto errors = getErrors({{{"heads"}, {"model"}},
                            {{"heads"}, {"batch"}, Role::Parameter},

@@ -24,7 +24,9 @@ static std::string check(const char *text, int file = -1) {
 }
 
 TEST(ExecutableRulesTest, every_defect_is_named) {
-  EXPECT_EQ(check("params: * -> ()"), "");
+  EXPECT_EQ(check("params: d -> ()"), "");
+  EXPECT_THAT(check("params: * -> ()"),
+              HasSubstr("\"*\" is split over an axis"));
   EXPECT_EQ(check("state: d -> ()"), "");
   EXPECT_EQ(check("\"h\": d -> ()"), "");
   EXPECT_THAT(check("* -> ()"), HasSubstr("\"*\" stands behind a role"));
