@@ -130,13 +130,11 @@ static layout::Role getRole(exec::BufferRole role) {
 }
 
 /// What a rule of the layout calls a tensor: its name without the iterations of
-/// loops, of state that of its parameter. Empty of what is on the way to one,
-/// and of gradients.
+/// loops, of gradients and state that of what they are of. Empty of what is on
+/// the way to one.
 static std::string getPath(const exec::ExecutableT &executable,
                            const exec::OriginT *origin) {
-  if (!origin ||
-      (origin->kind != exec::OriginKind::value &&
-       origin->kind != exec::OriginKind::state) ||
+  if (!origin || origin->kind == exec::OriginKind::update ||
       origin->part != exec::OriginPart::itself || !origin->element.empty())
     return "";
   std::string path = origin->name;
@@ -153,6 +151,20 @@ const exec::NamedDimT *plan::findDim(const Plan &plan, std::string_view name) {
   return nullptr;
 }
 
+/// Whether a gradient is one of a parameter of this name, and not that of an
+/// iteration, which has fewer dims, or of another value.
+static bool isOfParameter(const Plan &plan, const exec::TensorT &gradient,
+                          std::string_view path) {
+  const int parameter = plan.findTensor(path, {exec::BufferRole::parameter});
+  const auto areEqual = [](const auto &a, const auto &b) {
+    return a->name == b->name && a->size == b->size;
+  };
+  return parameter >= 0 &&
+         std::ranges::is_permutation(gradient.layout->dims,
+                                     plan.getTensor(parameter).layout->dims,
+                                     areEqual);
+}
+
 layout::TensorLayout plan::askLayout(const Plan &plan, int tensor) {
   const exec::TensorT &value = plan.getTensor(tensor);
   std::vector<std::string> names;
@@ -161,8 +173,15 @@ layout::TensorLayout plan::askLayout(const Plan &plan, int tensor) {
     names.push_back(dim->name);
     sizes.push_back(dim->size);
   }
-  const std::string name = getPath(plan.executable, value.origin.get());
-  auto found = plan.layout.getLayout({names, sizes, name}, getRole(value.role));
+  std::string name = getPath(plan.executable, value.origin.get());
+  layout::Role role = getRole(value.role);
+  if (value.role == exec::BufferRole::gradient) {
+    if (isOfParameter(plan, value, name))
+      role = layout::Role::Gradient;
+    else
+      name.clear();
+  }
+  auto found = plan.layout.getLayout({names, sizes, name}, role);
   if (auto *asked = std::get_if<layout::TensorLayout>(&found))
     return std::move(*asked);
   // What is no tensor of the user may have two dims on one axis.
@@ -283,8 +302,16 @@ std::vector<int> Plan::findTensors(std::string_view id) const {
     else if (isInScope(name, id))
       ending.push_back(tensor);
   }
-  if (!found.empty() || ending.size() < 2)
-    return found.empty() ? ending : found;
+  if (!found.empty())
+    return found;
+  // As rules call what a loop computes: of all iterations the first.
+  if (ending.empty())
+    for (int tensor = 0; tensor < int(executable.tensors.size()); ++tensor)
+      if (getTensor(tensor).role != exec::BufferRole::gradient &&
+          getPath(executable, getTensor(tensor).origin.get()) == id)
+        return {tensor};
+  if (ending.size() < 2)
+    return ending;
   // "attn/wq" is the parameter, not what the optimizer keeps of it.
   std::erase_if(ending, [&](int tensor) {
     return getTensor(tensor).role != exec::BufferRole::parameter;
@@ -299,7 +326,8 @@ std::string Plan::getUnknownMessage(std::string_view id, bool isOfValue) const {
       known.push_back(planned.id);
   size_t collectives = known.size();
   for (const auto &tensor : executable.tensors)
-    known.push_back(tensor->name);
+    if (!tensor->inside)
+      known.push_back(tensor->name);
   std::string message =
       fmt::format("the plan has no {} '{}'",
                   isOfValue ? "value" : "collective, value or operation", id);

@@ -76,7 +76,9 @@ struct Plan {
   }
   /// The values that `id` names: one by its id ("t4"), all of the name, or the
   /// one that has it behind its scopes: "scores", "gradient of scores"; of
-  /// several the only parameter. Empty if there is none or it could be several.
+  /// several the only parameter; or as rules call it, without iterations,
+  /// "layer/h", that of the first. Empty if there is none or it could be
+  /// several.
   std::vector<int> findTensors(std::string_view id) const;
   /// That there is no `id` in the plan, with a suggestion.
   /// Where only values are meant, none of collectives is.

@@ -77,6 +77,9 @@ class Test:
         for tensor in plan["tensors"]:
             if tensor["role"] != "gradient" or tensor.get("gradient_of_name") in parameters:
                 taken[tensor["role"]] += tensor["bytes_per_device"]
+            unruled = [dim["name"] for dim in tensor["dims"] if dim["axes"] and not dim.get("rules")]
+            self.expect(tensor["role"] == "gradient" and tensor.get("gradient_of_name") not in parameters
+                        or not unruled, f"{tensor['name']}: no rule splits {unruled}")
         whole, split = STAGES[stage]
         found = sum(taken[role] for role in ROLES)
         # Adam's step is one number.

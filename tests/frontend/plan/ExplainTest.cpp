@@ -246,6 +246,16 @@ TEST_F(ExplainTest, the_end_of_a_name_is_enough_if_it_is_the_only_one) {
   EXPECT_THAT(explain("y"), HasSubstr("'block/ff/out/y': parameter"));
 }
 
+TEST_F(ExplainTest, what_a_loop_computes_is_known_as_rules_call_it) {
+  plan::setName(executable, *executable.tensors[3], "layer/0/y");
+  EXPECT_THAT(explain("layer/y"), HasSubstr("'layer/0/y': activation"));
+  // What is inside of a value is not what is suggested.
+  executable.tensors[3]->inside = true;
+  executable.tensors[3]->origin->part = exec::OriginPart::inside;
+  EXPECT_EQ(explain("layer/0/y"), "");
+  EXPECT_THAT(message, Not(HasSubstr("did you mean 'layer/0/y'")));
+}
+
 TEST_F(ExplainTest, a_value_lists_its_collectives) {
   EXPECT_THAT(explain("gradient of w"), HasSubstr("\nc2: all_reduce"));
 }
