@@ -125,9 +125,11 @@ public:
   }
 
   void checkRules() {
-    for (const RuleSpec &spec : state.rules) {
+    for (const auto &[index, spec] : llvm::enumerate(state.rules)) {
       checkUsed(spec);
       checkUnless(spec);
+      if (!spec.rule.values.empty())
+        checkFirst(index);
     }
   }
 
@@ -219,13 +221,59 @@ private:
         fmt::format("layout rule for \"{}\" matches nothing: no value of the "
                     "model is called so",
                     pattern));
-    if (auto known = std::ranges::find_if(names, fits); known != names.end())
+    const auto isOfState = [&](auto &variable) {
+      return variable.second.getRole() == nd::VariableRole::State &&
+             fits(variable.first);
+    };
+    if (auto known = std::ranges::find_if(state.variables, isOfState);
+        known != state.variables.end()) {
+      layout::LayoutRule ofRole = spec.rule;
+      ofRole.values.clear();
+      ofRole.role = layout::Role::State;
+      error.notes.push_back(
+          fmt::format("\"{}\" is kept by the optimizer, which rules for roles "
+                      "are for: {}",
+                      known->first, toString(ofRole)));
+    } else if (auto known = std::ranges::find_if(names, fits);
+               known != names.end()) {
       error.notes.push_back(fmt::format(
           "\"{}\" is a number, or what a loop stacks or adds up, which no rule "
           "by a name is for",
           *known));
-    else
+    } else {
       error.suggestion = layout::findNearest(pattern, names);
+    }
+  }
+
+  /// Of patterns that fit a name the first holds: an error if that is another
+  /// one wherever rule `index`, for values of a name, fits.
+  void checkFirst(size_t index) {
+    const RuleSpec &spec = state.rules[index];
+    std::optional<size_t> first;
+    for (const BuilderState::NamedShape &shape : state.namedShapes) {
+      if (!layout::fitsPattern(spec.rule.values, shape.name))
+        continue;
+      auto found =
+          layout.getLayout({shape.dims, shape.sizes, shape.name}, shape.role);
+      auto *asked = std::get_if<layout::TensorLayout>(&found);
+      if (!asked)
+        return; // which is an error of its own
+      for (auto [dim, rules] : llvm::zip_equal(shape.dims, asked->rules)) {
+        if (llvm::is_contained(rules, index))
+          return;
+        if (llvm::is_contained(spec.rule.dims, dim) && !rules.empty() &&
+            !state.rules[rules.front()].rule.values.empty())
+          first = rules.front();
+      }
+    }
+    if (first)
+      state
+          .fail(Code::UnknownValues, spec.getWhere(layout::RulePart::Values, 0),
+                fmt::format("layout rule for \"{}\" never holds: a rule in "
+                            "front of it is for the same values",
+                            spec.rule.values))
+          .related.push_back(
+              {state.rules[*first].where, "the first that fits"});
   }
 
   void checkUnless(const RuleSpec &spec) {

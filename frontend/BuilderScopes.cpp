@@ -223,7 +223,8 @@ Tensor BuilderState::place(Tensor value, nd::OriginAttr origin,
 static Tensor bindTo(BuilderState &state, Tensor value, nd::OriginAttr origin,
                      const Where &where) {
   const bool isNamed = hasName(BuilderState::getValue(value).getLoc());
-  const layout::Layout *table = state.getTable();
+  // What an optimizer computes lies as its state does, by rules for roles.
+  const layout::Layout *table = state.updates ? nullptr : state.getTable();
   const auto hasRules = [&](nd::OriginAttr called) {
     return table && !value.getDims().empty() &&
            table->hasRulesFor(std::string_view(called.getText()));

@@ -38,6 +38,8 @@ std::vector<Case> cases::getLayoutCases() {
        "no rules for \"param\"", "did you mean \"params\""},
       {Code::ExpectedToken, layout("<<*>> -> data"), "behind a role",
        "params: * -> data"},
+      {Code::ExpectedToken, layout("gradients: * -> <<(>>)"), "over an axis",
+       "gradients: d -> ()"},
       {Code::RuleUnusedDim, layout("params: <<batch>> -> data"),
        "no parameter has this dimension", ""},
       {Code::RuleUnusedDim,
@@ -65,6 +67,16 @@ std::vector<Case> cases::getLayoutCases() {
            model("  let total = sum(x * w)\n  output loss = total"),
        "no value of the model is called so",
        "\"total\" is a number, or what a loop stacks"},
+      {Code::UnknownValues,
+       "layout { <<\"adam*\">>: in -> data }\n" +
+           train("train { minimize loss optimizer adam(lr = 0.1) steps 1 }"),
+       "no value of the model is called so",
+       "\"adam/m/w\" is kept by the optimizer, which rules for roles are for: "
+       "state: in -> data"},
+      {Code::UnknownValues,
+       "layout { \"w*\": in -> data <<\"w\">>: in -> model }\n" +
+           model("  output loss = sum(x * w)"),
+       "never holds", ""},
       {Code::RuleUnusedDim,
        "layout { \"h\": <<out>> -> data }\n" +
            model("  let h = x * 2\n  output o = sum(h)"),
