@@ -32,6 +32,8 @@ PLACES = {
     "grid": (("--mesh", "a=2,b=3", "--layout", "batch=a,from=b"), (), 0),
     "columns": (("--mesh", "a=3,b=2", "--layout", "batch=a,to=b"), ("--processes", "2"), 0),
     "gpus": (("--mesh", "a=4", "--layout", "from=a", *GPU), ("--devices-per-gpu", "4"), 1),
+    "zero": (("--mesh", "a=2,b=2", "--layout", "batch -> a, params: * -> b", *GPU),
+             ("--devices-per-gpu", "4"), 1),
 }
 # f32 sums of a few dozen terms, ten steps.
 TOLERANCE = 2e-5
@@ -218,6 +220,7 @@ MORE = {
     "grid": ("momentum", "adamw", "lamb", "adafactor", "muon", "muon_wide", "cosine", "groups", "clip_norm", "clip_rest", "ema"),
     "columns": ("adam", "lamb", "adafactor", "muon", "clip_norm", "frozen", "ema"),
     "gpus": ("adamw", "lamb", "adafactor", "muon", "cosine", "clip_norm"),
+    "zero": ("adafactor", "muon"),
 }
 
 
