@@ -380,6 +380,18 @@ static int printHelp(const CLI::App &app, const CLI::ParseError &asked) {
 
 // The parser of the command line throws where it was set up wrongly.
 // NOLINTNEXTLINE(bugprone-exception-escape)
+/// The words of the command line, "--layout=" as "--layout" and "": CLI11 would
+/// take the next word for its value. Behind "--" they are the program's.
+static std::vector<std::string> splitEmptyValues(int argc, char **argv) {
+  std::vector<std::string> words(argv, argv + argc);
+  for (size_t i = 1; i < words.size() && words[i] != "--"; ++i)
+    if (words[i].starts_with("--") && words[i].ends_with("=")) {
+      words[i].pop_back();
+      words.insert(words.begin() + ptrdiff_t(++i), "");
+    }
+  return words;
+}
+
 int main(int argc, char **argv) {
   meshc::runtime::openStandardStreams();
   blockFileSizeSignal();
@@ -472,8 +484,12 @@ int main(int argc, char **argv) {
                           "measure what programs take on its processor, in a "
                           "minute, for plan --machine cpu");
 
+  const std::vector<std::string> words = splitEmptyValues(argc, argv);
+  std::vector<const char *> parsed;
+  for (const std::string &word : words)
+    parsed.push_back(word.c_str());
   try {
-    app.parse(argc, argv);
+    app.parse(int(parsed.size()), parsed.data());
   } catch (const CLI::ParseError &error) {
     if (error.get_exit_code() == 0)
       return printHelp(app, error);

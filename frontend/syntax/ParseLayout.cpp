@@ -88,21 +88,35 @@ std::optional<ast::LayoutRule> Parser::parseRule() {
   return rule;
 }
 
-/// dim=axis+axis,... or, where there is an arrow, rules as a spec has them.
+/// Whether the rules of an option are as a spec has them: the short form has no
+/// arrows, roles, names of values and exceptions.
+bool Parser::isLongForm() const {
+  for (size_t i = 0; i < tokens.size(); ++i)
+    if (tokens[i].kind == TokenKind::Arrow ||
+        tokens[i].kind == TokenKind::Colon ||
+        (i > 0 && tokens[i - 1].kind == TokenKind::Name &&
+         tokens[i].kind == TokenKind::Name && getText(tokens[i]) == "unless"))
+      return true;
+  return false;
+}
+
+/// dim=axis+axis,... or rules as a spec has them.
 std::vector<ast::LayoutRule> Parser::parseLayoutOption() {
   std::vector<ast::LayoutRule> rules;
   if (is(TokenKind::End))
     return rules;
-  const bool isShort = std::ranges::none_of(tokens, [](const Token &token) {
-    return token.kind == TokenKind::Arrow;
-  });
-  do {
+  const bool isShort = !isLongForm();
+  bool isMore = true;
+  while (isMore) {
     std::optional<ast::LayoutRule> rule =
         isShort ? parseShortRule() : parseRule();
     if (!rule)
       return rules;
     rules.push_back(std::move(*rule));
-  } while (accept(TokenKind::Comma) || (!isShort && !is(TokenKind::End)));
+    // As in a spec a comma is between rules, or behind them, or nowhere.
+    const bool hasComma = accept(TokenKind::Comma);
+    isMore = isShort ? hasComma : !is(TokenKind::End);
+  }
   expectEnd();
   return rules;
 }

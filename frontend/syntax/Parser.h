@@ -75,6 +75,7 @@ private:
   ast::ExprPtr parseIndex(ast::ExprPtr operand);
   std::optional<ast::IndexPart> parseIndexPart();
   std::optional<ast::LayoutRule> parseRule();
+  bool isLongForm() const;
   std::optional<ast::LayoutRule> parseShortRule();
   layout::RuleWord getRuleWord(const Token &token) const;
   void report(const layout::RuleSyntaxError &error);

@@ -252,6 +252,21 @@ TEST(Overrides, RulesAsASpecHasThem) {
   EXPECT_EQ(getRules("in -> data unless (batch, out), state: (out) -> model"),
             "nd.rule \"in -> data unless (batch, out)\"; "
             "nd.rule \"state: out -> model\"; ");
+  EXPECT_EQ(getRules("batch -> data, in -> model,"),
+            "nd.rule \"batch -> data\"; nd.rule \"in -> model\"; ");
+}
+
+/// What the short form cannot say is read as a rule of a spec.
+TEST(Overrides, TheShortFormHasDimsAlone) {
+  SpecOptions options{"test.mesh"};
+  for (const char *layout :
+       {"params:in=data", "\"h\":in=data", "batch=data unless in"}) {
+    options.layout = layout;
+    SpecRun run(spec, options);
+    ASSERT_TRUE(run.diagnostics.hasErrors()) << layout;
+    EXPECT_EQ(run.diagnostics.getErrors()[0].message,
+              "expected \"->\" after the dimension, found \"=\"");
+  }
 }
 
 /// A dim may be called as the word is.
