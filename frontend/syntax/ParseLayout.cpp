@@ -89,13 +89,13 @@ std::optional<ast::LayoutRule> Parser::parseRule() {
 }
 
 /// Whether the rules of an option are as a spec has them: the short form has no
-/// arrows, roles, names of values and exceptions.
+/// arrows and colons, nor one word behind another.
 bool Parser::isLongForm() const {
   for (size_t i = 0; i < tokens.size(); ++i)
     if (tokens[i].kind == TokenKind::Arrow ||
         tokens[i].kind == TokenKind::Colon ||
         (i > 0 && tokens[i - 1].kind == TokenKind::Name &&
-         tokens[i].kind == TokenKind::Name && getText(tokens[i]) == "unless"))
+         tokens[i].kind == TokenKind::Name))
       return true;
   return false;
 }
