@@ -11,6 +11,11 @@ bool meshc::isConstraint(Operation *op) {
   return reshard && !reshard.getRole();
 }
 
+ReshardOp meshc::findOnlyConstraint(Value value) {
+  Operation *reader = value.hasOneUse() ? *value.user_begin() : nullptr;
+  return isConstraint(reader) ? cast<ReshardOp>(reader) : ReshardOp();
+}
+
 /// Whether both have the same dimensions, in any order.
 static bool haveEqualDims(Value a, Value b) {
   const auto ofA = cast<NamedTensorType>(a.getType()).getDims();

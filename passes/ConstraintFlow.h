@@ -10,6 +10,11 @@ namespace meshc {
 /// Whether it is the user who says how a value lies, by its name.
 bool isConstraint(mlir::Operation *op);
 
+/// The constraint that alone reads `value`; null: others read it, too, or none.
+/// Whatever is added and reads the value is to read what the constraint gives:
+/// the value would have to lie elsewhere as well otherwise.
+nd::ReshardOp findOnlyConstraint(mlir::Value value);
+
 /// The constraint that an operation has to do with.
 struct Followed {
   nd::ReshardOp constraint;

@@ -477,13 +477,11 @@ void ReverseSweep::eraseUnused(ArrayRef<Value> kept) {
   }
 }
 
-/// Constraints that alone read what they are on. Gradients, too, are to read
-/// that as it lies behind them: it would have to be elsewhere as well
-/// otherwise.
-static SmallVector<ReshardOp> findOnlyReaders(ProgramOp program) {
+/// Constraints that alone read what they are on.
+static SmallVector<ReshardOp> findOnlyConstraints(ProgramOp program) {
   SmallVector<ReshardOp> found;
   for (Operation *op : getOperations(program))
-    if (isConstraint(op) && op->getOperand(0).hasOneUse())
+    if (isConstraint(op) && findOnlyConstraint(op->getOperand(0)))
       found.push_back(cast<ReshardOp>(op));
   return found;
 }
@@ -491,7 +489,7 @@ static SmallVector<ReshardOp> findOnlyReaders(ProgramOp program) {
 FailureOr<SmallVector<Value>>
 meshc::appendGradients(ProgramOp program, Value output,
                        ArrayRef<GradientSource> sources, Value scale) {
-  const SmallVector<ReshardOp> constraints = findOnlyReaders(program);
+  const SmallVector<ReshardOp> constraints = findOnlyConstraints(program);
   ReverseSweep sweep(program, sources);
   if (failed(sweep.run(output, scale)))
     return failure();

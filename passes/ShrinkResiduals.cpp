@@ -1,5 +1,6 @@
 #include "dialect/Locations.h"
 #include "dialect/ProgramWalk.h"
+#include "passes/ConstraintFlow.h"
 #include "passes/Passes.h"
 
 using namespace mlir;
@@ -56,10 +57,11 @@ static bool isSoftmax(DivOp quotient) {
 static void dropDividend(DivOp quotient) {
   if (!isSoftmax(quotient) || isBackward(quotient))
     return;
+  ReshardOp constraint = findOnlyConstraint(quotient);
+  Value kept = constraint ? constraint.getResult() : quotient.getResult();
   redirect(getBackwardUses(quotient.getLhs(), [](Operation *) { return true; }),
            [&](OpBuilder &builder, Location loc) -> Value {
-             return MulOp::create(builder, loc, quotient.getResult(),
-                                  quotient.getRhs());
+             return MulOp::create(builder, loc, kept, quotient.getRhs());
            });
 }
 

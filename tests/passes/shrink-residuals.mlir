@@ -30,6 +30,32 @@ module {
 
 // -----
 
+// The quotient is read behind the constraint that alone reads it.
+// CHECK-LABEL: nd.program @constrained
+// CHECK:         %[[S:.*]] = nd.reduce sum
+// CHECK:         %[[P:.*]] = nd.div %{{.*}}, %[[S]]
+// CHECK:         %[[R:.*]] = nd.reshard %[[P]]
+// CHECK:         %[[AGAIN:.*]] = nd.mul %[[R]], %[[S]]
+// CHECK:         nd.neg %[[AGAIN]]
+!rc = !nd.tensor<["row"=2, "col"=3], f32>
+!r = !nd.tensor<["row"=2], f32>
+!lies = !nd.tensor<["row"=2, "col"=3], f32, <"row"@x>>
+module {
+  nd.mesh ["x"=2]
+  nd.program @constrained {
+    %x = nd.input "x" : !rc
+    %e = nd.exp %x : (!rc) -> !rc
+    %s = nd.reduce sum %e : (!rc) -> !r
+    %p = nd.div %e, %s : (!rc, !r) -> !rc
+    %l = nd.reshard %p : !rc -> !lies
+    %h = nd.neg %e : (!rc) -> !rc loc(fused<#nd.origin<backward "h">>[unknown])
+    nd.output "p", %l : !lies
+    nd.output "h", %h : !rc
+  }
+}
+
+// -----
+
 !rc = !nd.tensor<["row"=2, "col"=3], f32>
 !r = !nd.tensor<["row"=2], f32>
 
