@@ -126,9 +126,14 @@ public:
 
   void checkRules() {
     for (const auto &[index, spec] : llvm::enumerate(state.rules)) {
+      const bool isOfValues = !spec.rule.values.empty();
+      if (isOfValues && !has(spec.rule, {})) {
+        reportUnknownValues(spec);
+        continue;
+      }
       checkUsed(spec);
       checkUnless(spec);
-      if (!spec.rule.values.empty())
+      if (isOfValues)
         checkFirst(index);
     }
   }
@@ -180,10 +185,6 @@ private:
 
   void checkUsed(const RuleSpec &spec) {
     const layout::LayoutRule &rule = spec.rule;
-    if (!rule.values.empty() && !has(rule, {})) {
-      reportUnknownValues(spec);
-      return;
-    }
     for (const std::string &dim : rule.dims)
       if (!has(rule, {dim}))
         state.fail(

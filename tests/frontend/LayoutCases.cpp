@@ -63,6 +63,10 @@ std::vector<Case> cases::getLayoutCases() {
            model("  let hidden = x * 2\n  output o = sum(hidden)"),
        "no value of the model is called so", "did you mean \"hidden\""},
       {Code::UnknownValues,
+       "layout { <<\"hiden\">>: in -> data unless out }\n" +
+           model("  let hidden = x * 2\n  output o = sum(hidden)"),
+       "no value of the model is called so", "did you mean \"hidden\""},
+      {Code::UnknownValues,
        "layout { <<\"total\">>: in -> data }\n" +
            model("  let total = sum(x * w)\n  output loss = total"),
        "no value of the model is called so",
