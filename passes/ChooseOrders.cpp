@@ -17,6 +17,7 @@
 #include "dialect/ProgramWalk.h"
 #include "passes/Passes.h"
 
+#include <limits>
 #include <map>
 #include <tuple>
 #include <vector>
@@ -240,15 +241,20 @@ private:
 
     Order &best = known->second;
     // The order as written wins when nothing is better.
-    std::pair<int64_t, int> bestCost(getCost(einsum, order, readers, borders),
-                                     -1);
+    std::pair<int64_t, int> bestCost(
+        getCost(einsum, order, readers, borders,
+                std::numeric_limits<int64_t>::max()),
+        -1);
     auto byName = [](DimAttr x, DimAttr y) {
       return x.getName().getValue() < y.getName().getValue();
     };
     llvm::sort(order, byName);
     do {
-      std::pair<int64_t, int> cost(getCost(einsum, order, readers, borders),
-                                   countTransposes(einsum, order, readers));
+      const int64_t ps =
+          getCost(einsum, order, readers, borders, bestCost.first);
+      if (ps > bestCost.first)
+        continue;
+      const std::pair cost(ps, countTransposes(einsum, order, readers));
       if (cost < bestCost) {
         bestCost = cost;
         best = order;
@@ -376,15 +382,22 @@ private:
     return readers;
   }
 
+  /// Some number above `limit` if it is more: what costs too much already is
+  /// not priced to the end.
   int64_t getCost(EinsumOp einsum, ArrayRef<DimAttr> order,
                   ArrayRef<StorageReader> readers,
-                  ArrayRef<NamedTensorType> borders) const {
-    int64_t cost = price.getWriterPs(einsum, order);
-    for (const StorageReader &reader : readers)
-      cost += price.getReaderPs(reader, order);
+                  ArrayRef<NamedTensorType> borders, int64_t limit) const {
+    int64_t cost = 0;
     for (NamedTensorType border : borders)
       if (border.getDims() != order)
         cost += price.getCopyPs(border);
+    if (cost <= limit)
+      cost += price.getWriterPs(einsum, order);
+    for (const StorageReader &reader : readers) {
+      if (cost > limit)
+        break;
+      cost += price.getReaderPs(reader, order);
+    }
     return cost;
   }
 
