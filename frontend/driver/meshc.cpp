@@ -378,8 +378,6 @@ static int printHelp(const CLI::App &app, const CLI::ParseError &asked) {
   return exitWrongInput;
 }
 
-// The parser of the command line throws where it was set up wrongly.
-// NOLINTNEXTLINE(bugprone-exception-escape)
 /// The words of the command line, "--layout=" as "--layout" and "": CLI11 would
 /// take the next word for its value. Behind "--" they are the program's.
 static std::vector<std::string> splitEmptyValues(int argc, char **argv) {
@@ -392,6 +390,8 @@ static std::vector<std::string> splitEmptyValues(int argc, char **argv) {
   return words;
 }
 
+// The parser of the command line throws where it was set up wrongly.
+// NOLINTNEXTLINE(bugprone-exception-escape)
 int main(int argc, char **argv) {
   meshc::runtime::openStandardStreams();
   blockFileSizeSignal();
