@@ -141,9 +141,9 @@ layout::Sharding ModuleLayout::getLegalSharding(Value value) const {
   auto type = cast<NamedTensorType>(value.getType());
   if (value.getDefiningOp<ReshardOp>())
     return layout::getCanonical(mesh, nd::getSharding(type, mesh));
-  const std::vector<std::string> names = getDimNames(type);
-  const SmallVector<int64_t> sizes = type.getSizes();
   if (auto border = value.getDefiningOp<BorderOpInterface>()) {
+    const std::vector<std::string> names = getDimNames(type);
+    const SmallVector<int64_t> sizes = type.getSizes();
     const VariableOp variable = border.isVariable()
                                     ? variables.lookup(border.getBorderName())
                                     : VariableOp();
@@ -155,7 +155,13 @@ layout::Sharding ModuleLayout::getLegalSharding(Value value) const {
     if (auto *known = std::get_if<layout::TensorLayout>(&found))
       return std::move(known->sharding);
   }
-  return rules.getLegalSharding({names, sizes});
+  auto [known, isFirst] = legalShardings.try_emplace(type);
+  if (isFirst) {
+    const std::vector<std::string> names = getDimNames(type);
+    const SmallVector<int64_t> sizes = type.getSizes();
+    known->second = rules.getLegalSharding({names, sizes});
+  }
+  return known->second;
 }
 
 RuleOp ModuleLayout::findRoleRule(OpOperand &use, StringRef dim) const {

@@ -5,6 +5,7 @@
 #include "layout/Layout.h"
 #include "layout/ReshardPlanner.h"
 
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -77,6 +78,8 @@ private:
   bool areRoles = false;
   llvm::StringSet<> namedParameters;
   std::set<std::pair<std::string, std::string>> reported;
+  /// getLegalSharding of what has no name, found once for each type.
+  mutable llvm::DenseMap<mlir::Type, layout::Sharding> legalShardings;
 };
 
 /// What a variable is to the layout.
